@@ -26,6 +26,84 @@ gboolean distill_open_batches(Distill *q, GError **error)
     return hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
 }
 
+/* --- memory beside steps ------------------------------------------------------------------------------------------ */
+
+int distill_at_once(const Distill *q, int parts, const HnData *d)
+{
+    const int of = q->auto_part > 0 ? 1 : MAX(parts, 1); /* students that are chosen among have parts of their own */
+    return (int)CLAMP(q->batch / of, 1, hn_data_count(d));
+}
+
+static HnSample *load_first(const HnData *d, int n, GError **error)
+{
+    g_autofree int64_t *index = g_new(int64_t, n);
+    for (int i = 0; i < n; i++)
+        index[i] = i;
+    return hn_data_load_batch(d, index, n, error);
+}
+
+/* Of batches that are loaded ahead, and the one that is at work. */
+static gsize loaded(const HnSample *s)
+{
+    gsize bytes = s->label != NULL ? s->label->bytes : 0;
+    for (int i = 0; i < s->n; i++)
+        bytes += s->in[i] != NULL ? s->in[i]->bytes : 0;
+    return 3 * bytes;
+}
+
+/* The teacher keeps the memory that runs of batches of one size take; what it says of all samples of d is kept, too. */
+static gboolean ask_teacher(const Distill *q, HnTensor *const *in, int64_t n, const HnData *d, gsize *kept,
+                            GError **error)
+{
+    if (q->teacher == NULL)
+        return TRUE;
+    g_autofree HnTensor **values = g_new0(HnTensor *, hn_forward_count(q->teacher) + 1);
+    const gboolean ok = hn_forward_run(q->teacher, in, values, error);
+    for (guint i = 0; ok && i < hn_forward_count(q->teacher); i++)
+        *kept += values[i]->bytes * (gsize)(hn_data_count(d) / n + 1);
+    hn_targets_clear(&q->targets, values);
+    return ok;
+}
+
+/* What comes and goes with each time that a student is judged: runs, in memory that nobody counts, tell. The last batch
+ * may be a smaller one. */
+static gboolean judging(const Distill *q, const HnSample *some, const HnSample *last, gsize *bytes, GError **error)
+{
+    HnForwardOptions o = distill_forward(q);
+    HnBudget *counts = o.budget = hn_budget_new(0);
+    g_autofree HnTensor **values = g_new0(HnTensor *, q->objectives->len + 1);
+    HnModel *student = distill_student(q, error);
+    HnForward *f = student != NULL ? hn_forward_new(student, q->judged_by, &o, error) : NULL;
+    gboolean ok = f != NULL && hn_forward_run(f, some->in, values, error);
+    hn_targets_clear(&q->judge_targets, values);
+    ok = ok && (last == NULL || hn_forward_run(f, last->in, values, error));
+    hn_targets_clear(&q->judge_targets, values);
+    hn_forward_free(f);
+    *bytes = hn_budget_peak(counts);
+    hn_budget_unref(counts);
+    return ok;
+}
+
+gboolean distill_taken(const Distill *q, int parts, gsize *bytes, GError **error)
+{
+    gsize judge = 0, kept = 0;
+    const int n = distill_at_once(q, parts, q->judged), rest = (int)(hn_data_count(q->judged) % n);
+    *bytes = hn_budget_used(q->ctx->budget);
+    if (q->ctx->common.mem_limit == 0 || q->backend->memory != NULL)
+        return TRUE;
+    g_autoptr(HnSample) learned = load_first(q->data, distill_at_once(q, parts, q->data), error);
+    g_autoptr(HnSample) judged = learned != NULL ? load_first(q->judged, n, error) : NULL;
+    g_autoptr(HnSample) last = judged != NULL && rest > 0 ? load_first(q->judged, rest, error) : NULL;
+    if (judged == NULL || (rest > 0 && last == NULL) ||
+        !ask_teacher(q, learned->in, learned->count, q->data, &kept, error) ||
+        !ask_teacher(q, judged->in, judged->count, q->judged, &kept, error) || !judging(q, judged, last, &judge, error))
+        return FALSE;
+    const gsize weights = 3 * g_bytes_get_size(q->file); /* the best so far, those that are judged, and to be written */
+    const gsize held = loaded(learned) / 3 + loaded(judged) / 3 + (last != NULL ? loaded(last) / 3 : 0);
+    *bytes = hn_budget_used(q->ctx->budget) - held + kept + weights + judge + loaded(q->sample) + loaded(judged);
+    return TRUE;
+}
+
 /* --- --batch auto ------------------------------------------------------------------------------------------------- */
 
 typedef struct {

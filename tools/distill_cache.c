@@ -9,9 +9,10 @@
 static char *key_of(const Distill *q)
 {
     g_autofree char *values = hn_forward_describe(q->teacher);
-    g_autofree char *text = g_strdup_printf(
-        "%s %s %s %" G_GINT64_FORMAT " %s %" G_GUINT64_FORMAT " %g %d", q->teacher_hash, q->data_hash, values,
-        hn_data_count(q->data), q->p->val != NULL ? "val" : "", q->ctx->common.seed, q->p->val_part, q->batch);
+    g_autofree char *text =
+        g_strdup_printf("%s %s %s %" G_GINT64_FORMAT " %s %" G_GUINT64_FORMAT " %g %d", q->teacher_hash, q->data_hash,
+                        values, hn_data_count(q->data), q->p->val != NULL ? "val" : "", q->ctx->common.seed,
+                        q->p->val_part, distill_at_once(q, q->parts, q->data));
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
@@ -27,7 +28,7 @@ gboolean distill_open_cache(Distill *q, GError **error)
     const HnTeacherCacheOptions o = { .teacher = q->teacher,
                                       .n = q->objectives->len,
                                       .data = q->data,
-                                      .batch = (int)q->sample->count,
+                                      .batch = distill_at_once(q, q->parts, q->data),
                                       .most = MOST,
                                       .path = q->p->cache,
                                       .key = key,

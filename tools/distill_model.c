@@ -236,8 +236,9 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
 {
     const Making *k = data;
     const Distill *q = k->q;
-    const guint64 limit = q->step_limit > 0 ? q->step_limit : q->ctx->common.mem_limit,
-                  used = hn_budget_used(q->ctx->budget);
+    gsize taken;
+    if (!distill_taken(q, parts, &taken, error))
+        return NULL;
     g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
     HnModel *work = types != NULL ? distill_student(q, error) : NULL;
     if (work == NULL)
@@ -258,7 +259,8 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
                                  .seed = q->ctx->common.seed,
                                  .budget = q->ctx->budget,
                                  .checkpoint = TRUE,
-                                 .limit = limit > used ? limit - used : MIN(limit, 1) };
+                                 .limit = q->step_limit > 0 ? q->step_limit : q->ctx->common.mem_limit,
+                                 .taken = taken };
     return hn_trainer_new(work, k->device, &o, error);
 }
 
@@ -350,7 +352,7 @@ static HnJudgeOptions judge_options(const Distill *q)
     return (HnJudgeOptions){ .data = q->judged,
                              .targets = &q->judge_targets,
                              .forward = distill_forward(q),
-                             .batch = (int)MIN(q->batch, hn_data_count(q->judged)),
+                             .batch = distill_at_once(q, q->parts, q->judged),
                              .blind = q->p->no_labels,
                              .progress = &q->ctx->progress };
 }

@@ -141,9 +141,13 @@ void distill_auto_free(DistillAuto *a);
 
 /* distill_batch.c */
 gboolean distill_open_batches(Distill *q, GError **error); /* of q->batch samples */
-gboolean distill_find_batch(Distill *q,
-                            GError **error); /* --batch auto, else nothing: the largest of which a step fits */
-void distill_keep_parts(Distill *q);         /* as an option, for the recipe, where none says how many */
+/* --batch auto, else nothing: the largest of which a step fits. */
+gboolean distill_find_batch(Distill *q, GError **error);
+void distill_keep_parts(Distill *q); /* as an option, for the recipe, where none says how many */
+/* Samples of d that the teacher is asked of, and students are judged by, where steps have so many parts. */
+int distill_at_once(const Distill *q, int parts, const HnData *d);
+/* What is taken of --mem-limit already, or will be while students are judged. */
+gboolean distill_taken(const Distill *q, int parts, gsize *bytes, GError **error);
 
 /* distill_train.c */
 gboolean distill_train(Distill *q, GError **error);

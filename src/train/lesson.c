@@ -19,15 +19,20 @@ typedef struct {
     HnOutputView view;
     int rank;
     int64_t columns;           /* along axis 1; 0: there is none */
+    int64_t elements;          /* of a sample */
     int axis;                  /* of classes, as the student has them; NO_AXIS: they are none */
     double weight;             /* of squares of differences from what the teacher makes; 0: it is not known */
     gboolean raw, given;       /* probabilities without a softmax in front of them: the student's, the teacher's */
     gboolean unit, given_unit; /* all numbers are within [0, 1]: the student's, the teacher's */
+    gboolean bounded;          /* they can be no others: the student's, by the node that makes them */
 } Output;
 
 struct HnLesson {
     HnLessonOptions o;
     gboolean taught;   /* there is a teacher */
+    gboolean numbered; /* labels are numbers of classes, or integers anyway */
+    gboolean parts;    /* they are within [0, 1] ... */
+    gboolean bits;     /* ... and all of them 0 or 1 */
     GPtrArray *probes; /* two for each output: as it is, and as logits */
     Output *outputs;
     guint n;
@@ -159,7 +164,7 @@ static int labelled_axis(const HnTensor *labels, const HnTensor *y)
     if (labels == NULL || !hn_dtype_in(labels->dtype, HN_T_INTS) || y->ndim < 2)
         return NO_AXIS;
     if (y->ndim == 2)
-        return 1;
+        return y->dims[1] > 1 ? 1 : NO_AXIS;
     for (int axis = 1; axis < y->ndim; axis++) {
         gboolean fits = labels->ndim == y->ndim - 1 && y->dims[axis] > 1;
         for (int i = 1; fits && i < labels->ndim; i++)
@@ -232,15 +237,29 @@ static void find_views(HnLesson *l, const Looked *made, const Looked *w)
     }
 }
 
+static gboolean within_one(const HnTensor *t, gboolean ends)
+{
+    for (int64_t k = 0; k < t->n; k++) {
+        const double x = hn_tensor_get_f64(t, k);
+        if (!(x >= 0 && x <= 1) || (ends && x != 0 && x != 1))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean all_within_one(const Looked *w, guint probe)
 {
-    for (guint i = 0; i < w->samples->len; i++) {
-        const HnTensor *t = result(w, i, probe);
-        for (int64_t k = 0; k < t->n; k++)
-            if (!(hn_tensor_get_f64(t, k) >= 0 && hn_tensor_get_f64(t, k) <= 1))
-                return FALSE;
-    }
-    return w->samples->len > 0;
+    gboolean all = w->samples->len > 0;
+    for (guint i = 0; i < w->samples->len && all; i++)
+        all = within_one(result(w, i, probe), FALSE);
+    return all;
+}
+
+static gboolean is_bounded(const HnValue *v)
+{
+    const HnNode *n = v->producer;
+    const HnQuantRule *q = n != NULL && n->op != NULL ? &n->op->quant : NULL;
+    return q != NULL && q->kind == HN_Q_FIXED_RANGE && q->lo >= 0 && q->hi <= 1;
 }
 
 static void find_classes(HnLesson *l, const Looked *made, const Looked *said)
@@ -250,10 +269,12 @@ static void find_classes(HnLesson *l, const Looked *made, const Looked *said)
         const HnTensor *one = result(made, 0, 2 * k);
         y->rank = one->ndim;
         y->columns = one->ndim >= 2 ? one->dims[1] : 0;
+        y->elements = one->n;
         y->axis = class_axis(l, y, one, k == 0);
         y->raw = y->axis != NO_AXIS && all_probabilities(made, 2 * k + 1, y->axis);
         y->given = y->axis != NO_AXIS && l->taught && all_probabilities(said, 2 * k + 1, y->axis);
         y->unit = all_within_one(made, 2 * k);
+        y->bounded = is_bounded(y->v);
         y->given_unit = l->taught && all_within_one(said, 2 * k);
     }
 }
@@ -264,6 +285,10 @@ HnLesson *hn_lesson_new(const HnLessonOptions *o, HnModel *student, HnModel *tea
     g_auto(Looked) made = { 0 }, said = { 0 };
     *l = (HnLesson){ .o = *o, .taught = teacher != NULL };
     l->o.labels = o->labels != NULL ? hn_tensor_ref(o->labels) : NULL;
+    l->numbered = o->labels != NULL && hn_dtype_in(o->labels->dtype, HN_T_INTS);
+    const gboolean numbers = o->labels != NULL && hn_dtype_in(o->labels->dtype, HN_T_INTS | HN_T_FLOATS);
+    l->parts = numbers && within_one(o->labels, FALSE);
+    l->bits = numbers && within_one(o->labels, TRUE);
     list_outputs(l);
     if (l->n == 0 || hn_data_count(o->data) == 0) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "the student has no output of floats to learn with");
@@ -324,10 +349,18 @@ static void add_classes(const HnLesson *l, const Output *y, gboolean labelled, G
         take_logarithms(y, add(all, y, l->taught ? 1 - SOFT_PART : 1, g_strdup_printf("ce:axis=%d", y->axis)));
 }
 
+/* Labels instead of a teacher say yes or no, each by itself. */
+static gboolean has_bits(const HnLesson *l, const Output *y)
+{
+    return !l->taught && l->bits && (y->axis == NO_AXIS || !l->numbered);
+}
+
 static const char *suits(const HnLesson *l, const Output *y)
 {
     const HnOutputKind kind = y->view.kind;
-    if (y->axis != NO_AXIS)
+    if (has_bits(l, y))
+        return y->bounded ? "bce:probabilities=1" : "bce";
+    if (y->axis != NO_AXIS && (l->taught || l->numbered))
         return l->taught ? "kl" : "ce";
     return kind == HN_OUTPUT_SCORES && y->unit ? "bce:probabilities=1" : kind == HN_OUTPUT_EMBEDDING ? "cosine" : "mse";
 }
@@ -339,16 +372,22 @@ static void add_numbers(const HnLesson *l, const Output *y, GPtrArray *all)
     add(all, y, squares ? y->weight : 1, g_strdup(text));
 }
 
+/* There are as many labels as numbers. */
+static gboolean one_for_each(const HnLesson *l, const Output *y)
+{
+    const HnTensor *t = l->o.labels;
+    return t->ndim > 0 && t->n == y->elements * t->dims[0];
+}
+
 GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error)
 {
     g_autoptr(GPtrArray) all = hn_objectives_new();
-    const gboolean ints = l->o.labels != NULL && hn_dtype_in(l->o.labels->dtype, HN_T_INTS);
     for (guint k = 0; k < l->n; k++) {
         const Output *y = &l->outputs[k];
-        const gboolean labelled = ints && k == 0 && y->axis != NO_AXIS;
+        const gboolean labelled = l->numbered && k == 0 && y->axis != NO_AXIS;
         if (y->axis != NO_AXIS && (l->taught || labelled))
             add_classes(l, y, labelled, all);
-        else if (l->taught || (k == 0 && l->o.labels != NULL && !ints))
+        else if (l->taught || (k == 0 && l->o.labels != NULL && (!l->numbered || one_for_each(l, y))))
             add_numbers(l, y, all);
     }
     if (all->len > 0)
@@ -369,6 +408,20 @@ static const Output *compared(const HnLesson *l, const HnObjective *o)
     return NULL;
 }
 
+/* The same for binary cross-entropy with labels. */
+static const char *misfit_of_parts(const HnLesson *l, const Output *y, gboolean probabilities)
+{
+    if (l->o.labels == NULL)
+        return NULL;
+    if (y->axis != NO_AXIS && l->numbered)
+        return "has classes that labels are numbers of";
+    if (!l->parts)
+        return "is held against labels that are no probabilities";
+    return y->bounded && !probabilities ? "holds probabilities already"
+           : !y->unit && probabilities  ? "holds no probabilities yet"
+                                        : NULL;
+}
+
 /* What is wrong with the loss for this output; NULL: nothing that is known. */
 static const char *misfit(const HnLesson *l, const HnObjective *o, const Output *y)
 {
@@ -379,8 +432,12 @@ static const char *misfit(const HnLesson *l, const HnObjective *o, const Output 
         return kind == HN_OUTPUT_SCORES ? "holds scores, each one by itself" : "does not hold classes";
     if (o->op->loss.logits && (y->rank < 2 || (y->rank == 2 && y->columns < 2)))
         return "has no classes to choose from";
-    if (strcmp(o->terms->name, "bce") != 0 || !l->taught)
+    if (!l->taught && l->o.labels != NULL && o->op->loss.target == HN_TARGET_LABELS && !l->numbered)
+        return "is held against labels that are no numbers of classes";
+    if (strcmp(o->terms->name, "bce") != 0)
         return NULL;
+    if (!l->taught)
+        return misfit_of_parts(l, y, probabilities);
     if (!y->given_unit)
         return "holds numbers that are no probabilities";
     return y->unit != probabilities ? (y->unit ? "holds probabilities already" : "holds no probabilities yet") : NULL;

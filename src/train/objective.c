@@ -241,7 +241,7 @@ int64_t hn_objective_count(const HnObjective *o, const HnTensor *target, const H
     return target->n;
 }
 
-/* Rows of numbers along the axis of classes. */
+/* Rows of numbers along the axis of classes, two or more. */
 typedef struct {
     int64_t classes, inner, rows;
 } Rows;
@@ -249,7 +249,7 @@ typedef struct {
 static gboolean rows_of(const HnObjective *o, const HnTensor *value, Rows *r)
 {
     const int axis = axis_of(o, value->ndim);
-    if (axis < 0 || axis >= value->ndim || value->dims[axis] < 1)
+    if (axis < 0 || axis >= value->ndim || value->dims[axis] < 2)
         return FALSE;
     *r = (Rows){ value->dims[axis], 1, value->n / value->dims[axis] };
     for (int a = axis + 1; a < value->ndim; a++)

@@ -17,8 +17,18 @@ static HnTensor *from_labels(const HnObjective *o, const HnData *d, const HnSamp
     return x != NULL ? hn_tensor_reshaped(x, type->rank, dims) : NULL;
 }
 
+/* Integers as numbers of the type, where there are as many. */
+static HnTensor *from_integers(const HnTensor *label, const HnType *type, const int64_t *dims, HnBudget *budget,
+                               GError **error)
+{
+    HnTensor *t = hn_tensor_new_uninit(type->dtype, type->rank, dims, budget, error);
+    for (int64_t i = 0; t != NULL && i < t->n; i++)
+        hn_tensor_set_f64(t, i, hn_tensor_get_f64(label, i));
+    return t;
+}
+
 /* The array `label` itself, under the type's dims. */
-static HnTensor *from_tensor(const HnSample *s, const HnType *type, GError **error)
+static HnTensor *from_tensor(const HnSample *s, const HnType *type, HnBudget *budget, GError **error)
 {
     int64_t dims[HN_MAX_RANK], n = 0;
     hn_type_is_fixed(type, dims);
@@ -26,9 +36,12 @@ static HnTensor *from_tensor(const HnSample *s, const HnType *type, GError **err
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array 'label' to learn from", s->name);
         return NULL;
     }
-    const gboolean right = s->label->dtype == type->dtype;
-    if (right && hn_dims_count(type->rank, dims, &n) && n == s->label->n)
+    const gboolean right = s->label->dtype == type->dtype,
+                   fits = hn_dims_count(type->rank, dims, &n) && n == s->label->n;
+    if (right && fits)
         return hn_tensor_reshaped(s->label, type->rank, dims);
+    if (fits && hn_dtype_in(s->label->dtype, HN_T_INTS))
+        return from_integers(s->label, type, dims, budget, error);
     g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(s->label);
     g_set_error(error, HN_ERROR, right ? HN_ERROR_SHAPE : HN_ERROR_TYPE,
                 "the loss compares with %s, and the array 'label' of '%s' is %s", want, s->name, got);
@@ -69,7 +82,7 @@ HnTensor *hn_target_given(const HnObjective *o, const HnData *d, const HnSample 
     g_autoptr(HnType) type = hn_objective_target(o, compared, error);
     return type == NULL    ? NULL
            : has_labels(o) ? from_labels(o, d, s, compared, type, budget, error)
-                           : from_tensor(s, type, error);
+                           : from_tensor(s, type, budget, error);
 }
 
 void hn_target_sums_add(HnTargetSums *s, const HnTensor *t)

@@ -385,11 +385,12 @@ static gboolean plan_memory(HnTrainer *t, HnDevice *device, GError **error)
     HnRecomputed made;
     Planning planning = { t, device };
     const gsize own = bytes_of_variables(t) + bytes_of_sums(t);
+    const gsize left = t->o.limit > t->o.taken ? t->o.limit - t->o.taken : 0;
     if (!t->o.checkpoint && t->o.limit == 0)
         return TRUE;
-    const HnRecomputeOptions o = { .limit = t->o.limit == 0    ? G_MAXSIZE
-                                            : own < t->o.limit ? t->o.limit - own
-                                                               : 1,
+    const HnRecomputeOptions o = { .limit = t->o.limit == 0 ? G_MAXSIZE
+                                            : own < left    ? left - own
+                                                            : 1,
                                    .segments = t->o.segments,
                                    .part = t->o.micro > 1 ? 0 : CHEAP,
                                    .never = !t->o.checkpoint,
@@ -400,10 +401,12 @@ static gboolean plan_memory(HnTrainer *t, HnDevice *device, GError **error)
     t->forecast = (HnForecast){ made.plain + own, made.arena + own, made.nodes, made.part };
     if (made.fits)
         return TRUE;
-    g_autofree char *needs = hn_text_size(t->forecast.needed), *limit = hn_text_size(t->o.limit);
-    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
-                "a step needs %s of memory, weights and states of the optimizer included, more than the limit of %s%s",
-                needs, limit, t->o.checkpoint ? ", whatever is computed twice" : "");
+    g_autofree char *needs = hn_text_size(t->forecast.needed), *limit = hn_text_size(t->o.limit),
+                    *part = hn_text_size(left), *leaves = g_strdup_printf(", which leaves %s", part);
+    g_set_error(
+        error, HN_ERROR, HN_ERROR_BUDGET,
+        "a step needs %s of memory, weights and states of the optimizer included, more than the limit of %s%s%s", needs,
+        limit, t->o.taken > 0 ? leaves : "", t->o.checkpoint ? ", whatever is computed twice" : "");
     return FALSE;
 }
 

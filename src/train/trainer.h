@@ -40,7 +40,8 @@ typedef struct {
     gboolean checkpoint; /* forward values are made again (train/recompute.h): those that hardly take time, and more
                             where the limit asks for it ... */
     int segments;        /* ... or as many segments do, whatever the limit is; 0: as the limit asks */
-    gsize limit;         /* bytes of arena, weights and states; 0: any */
+    gsize limit;         /* bytes of arena, weights and states, ...; 0: any */
+    gsize taken;         /* ... and of what takes part of them already */
 } HnTrainerOptions;
 
 /* Known before the first step. */

@@ -78,6 +78,14 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     succeeds hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --init random:1 --epochs 1 \
         --batch 1024 --val-part 0.02 --force --micro-batches auto --mem-limit 19M
     succeeds hone-replay -q out.onnx "$digits/model.onnx" --data "$digits/train.npz"
+    # and beside a step there is room to judge by the samples that are held out
+    learn_in() {
+        hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --teacher "$digits/model.onnx" \
+            --init random:1 --epochs 1 --batch 1024 --val-part 0.02 --force --micro-batches auto --mem-limit "$1"
+    }
+    succeeds learn_in 10M
+    succeeds learn_in 14M
+    refuses 6 "which leaves" learn_in 3M
     refuses 2 "divides" "${learns[@]}" --batch 8 --micro-batches 3
     refuses 2 "can be 'auto'" "${learns[@]}" --batch auto --micro-batches auto
     succeeds "${learns[@]}" --batch auto --micro-batches 4
@@ -251,6 +259,46 @@ with zipfile.ZipFile(out, "w") as z:
     refuses 2 "'--kd' is" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --kd best
     refuses 1 "No such file" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --resume none.hone
     [ ! -e no.onnx ]
+}
+
+# labelled DTYPE SHAPE VALUES OUT: 40 samples of a model with 3 inputs and results
+labelled() {
+    npy make '<f4' 40,3 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(120)])')" x.npy
+    npy make "$1" "$2" "$3" label.npy
+    python3 -c 'import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as z: [z.write(n) for n in ("x.npy", "label.npy")]' "$4"
+}
+
+@test "distill: losses that suit neither labels nor what the output holds name the one that does" {
+    bits=$(python3 -c 'print(*[i * 7 % 3 % 2 for i in range(120)])')
+    labelled '<i8' 40 "$(python3 -c 'print(*[i % 3 for i in range(40)])')" classes.npz
+    labelled '<f4' 40,3 "$bits" bits.npz
+    labelled '<i8' 40,3 "$bits" whole.npz
+    labelled '<f4' 40,3 "$(python3 -c 'print(*[i / 50 - 1 for i in range(120)])')" numbers.npz
+    for what in "trained|classes|bce|'ce' does" "trained|bits|ce|'bce' does" "trained|numbers|ce|'mse' does" \
+        "trained|numbers|bce|'mse' does" "tagger|bits|bce|'bce:probabilities=1' does" \
+        "trained|bits|bce:probabilities=1|'bce' does"; do
+        IFS='|' read -r model data loss words <<<"$what"
+        refuses 2 "$words" hone-distill -q -o no.onnx --student $model.onnx --data $data.npz --loss "$loss"
+    done
+    [ ! -e no.onnx ]
+    learns=(hone-distill -q --json=report.json --force --epochs 1 -o out.onnx --student)
+    for what in "trained|bits|bce@y" "tagger|bits|bce:probabilities=1@y" "trained|numbers|mse" "trained|classes|ce:axis=1@y"; do
+        IFS='|' read -r model data loss <<<"$what"
+        succeeds "${learns[@]}" $model.onnx --data $data.npz
+        holds ".objective | contains(\"$loss\")"
+    done
+    succeeds "${learns[@]}" trained.onnx --data bits.npz --loss bce
+    cp report.json floats.json
+    succeeds "${learns[@]}" trained.onnx --data whole.npz --loss bce # integers, one for each number
+    [ "$(jq -c .loss report.json)" = "$(jq -c .loss floats.json)" ]
+}
+
+@test "distill: one score has no classes, and nothing tells how often it is right" {
+    labelled '<i8' 40 "$(python3 -c 'print(*[i % 2 for i in range(40)])')" bits.npz
+    succeeds hone-distill -q --json=report.json --force --epochs 1 -o out.onnx --student score.onnx --data bits.npz
+    holds '(.objective | startswith("bce")) and .after.top1 == null'
+    refuses 2 "'bce' does" hone-distill -q -o no.onnx --student score.onnx --data bits.npz --loss ce
 }
 
 @test "distill: settings that are tried first" {

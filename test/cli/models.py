@@ -37,6 +37,11 @@ def models():
         layers += [node("Softplus", [f"p{k}"], [f"h{k + 1}"])] * (k < 2)
     yield "trained", simple(layers, [tensor(f"w{k}", FLOAT, sizes[k:k + 2], f32(*(
         0.25 - i * 7 % 16 / 32 for i in range(sizes[k] * sizes[k + 1])))) for k in range(3)], (x,), (y,))
+    # what it says of each of three things, and one score
+    three = tensor("w", FLOAT, (3, 3), f32(*(0.25 - i * 7 % 16 / 32 for i in range(9))))
+    yield "tagger", simple([node("MatMul", ["x", "w"], ["p"]), node("Sigmoid", ["p"], ["y"])], [three], (x,), (y,))
+    yield "score", simple([node("MatMul", ["x", "w"], ["y"])], [tensor("w", FLOAT, (3, 1), f32(0.5, -0.25, 0.125))], (x,),
+                          (value("y", FLOAT, ("N", 1)),))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),
