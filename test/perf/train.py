@@ -2,14 +2,15 @@
 """A step of training in hone and in PyTorch, on five networks: time, memory, and whether both compute the same.
 
 usage: train.py [--nets LIST] [--threads 1,2] [--rounds N] [--seconds S] [--modes eager,compile] [--tools DIR] [--keep DIR]
-                [--memory] [--same] [--json FILE]
+                [--memory] [--same] [--steps N] [--json FILE]
 
+--nets: of digits, resnet18w16, mobilenetv2, transformer, lstm (all of these), or of those of train_nets.py; more: all of these.
 Needs a Python that has torch, onnx and onnxscript, which runs this script. The networks are made here, with random
 weights, and exported as PyTorch exports them; both sides train on one fixed batch, with AdamW on cross-entropy. A step is
 forward, loss, backward, update. PyTorch: channels last for convolutions, fused AdamW, denormals flushed, the better of
 --modes. All of it is interleaved, in rounds; what counts is each side's median of medians.
 --memory: PyTorch's allocated peak against hone's arena, trained weights and optimizer state.
---same: losses of 50 steps against PyTorch's, and each gradient of the first one (by a step of plain descent with a rate of
+--same: losses of --steps (50) steps against PyTorch's, and each gradient of the first one (by a step of plain descent with a rate of
 1) against PyTorch's in f64. Status 1 where losses differ by more than 1e-3, and gradients by more than 1e-4 of the largest,
 unless PyTorch is as far from itself: of losses in another layout, of gradients in f32. Networks with batch statistics
 multiply roundings.
@@ -24,10 +25,23 @@ import tempfile
 import time
 
 BATCH = {"digits": 64, "resnet18w16": 64, "mobilenetv2": 64, "transformer": 16, "lstm": 32}
+OTHERS = 16  # batch of the networks of train_nets.py
+
+
+def make_other(net):
+    import torch
+    from train_nets import CLASSES, MORE
+
+    torch.manual_seed(1)
+    module, shape, tokens = MORE[net]
+    x = torch.randint(0, tokens, (OTHERS, *shape)) if tokens else torch.randn(OTHERS, *shape)
+    return module(), x, torch.randint(0, CLASSES, (OTHERS,))
 
 
 def make(net):
     """The network and one batch: module, x, labels."""
+    if net not in BATCH:
+        return make_other(net)
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -189,7 +203,7 @@ def child(a):
 
 def hone(a, net, threads, *more):
     command = [os.path.join(a.tools, "hone-bench"), "--train", f"{a.keep}/{net}.onnx", "--data", f"{a.keep}/{net}.npz",
-               "--batch", str(BATCH[net]), "--loss", "ce", "-t", str(threads), "--json", *more]
+               "--batch", str(BATCH.get(net, OTHERS)), "--loss", "ce", "-t", str(threads), "--json", *more]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["runs"][0]
 
 
@@ -271,12 +285,12 @@ def same(a):
 
     bad = 0
     for net in a.nets.split(","):
-        (losses, single), (other, _), (_, exact) = torch_run(net, 50), torch_run(net, 50, channels_last=True), torch_run(net, 1, "float64")
-        got = hone(a, net, 1, "--runs", "50", "--warmup", "0", "--optimizer", "adamw:weight_decay=0")["train"]["losses"]
+        (losses, single), (other, _), (_, exact) = torch_run(net, a.steps), torch_run(net, a.steps, channels_last=True), torch_run(net, 1, "float64")
+        got = hone(a, net, 1, "--runs", str(a.steps), "--warmup", "0", "--optimizer", "adamw:weight_decay=0")["train"]["losses"]
         apart, own = (max(abs(p - q) for p, q in zip(losses, v)) for v in (got, other))
         out = os.path.join(a.keep, net + "-step.onnx")
         subprocess.run([os.path.join(a.tools, "hone-distill"), "--student", f"{a.keep}/{net}.onnx", "--data", f"{a.keep}/{net}.npz", "--loss", "ce",
-                        "--val", f"{a.keep}/{net}.npz", "--epochs", "1", "--batch", str(BATCH[net]), "--optimizer", "sgd:lr=1:momentum=0",
+                        "--val", f"{a.keep}/{net}.npz", "--epochs", "1", "--batch", str(BATCH.get(net, OTHERS)), "--optimizer", "sgd:lr=1:momentum=0",
                         "--schedule", "constant", "--warmup", "0", "--train-bn", "--clip", "1e9", "--last", "--force", "-o", out],
                        check=True, capture_output=True)
         before, after = weights(f"{a.keep}/{net}.onnx"), weights(out)
@@ -285,7 +299,7 @@ def same(a):
         theirs = max(float(numpy.abs(single[k] - g).max()) for k, g in exact.items()) / largest
         fine = apart <= max(1e-3, 2 * own) and worst <= max(1e-4, theirs)
         bad += not fine
-        print(f"{net:12} losses of 50 steps within {apart:.1e} (PyTorch's of two layouts {own:.1e}), gradients against f64 within "
+        print(f"{net:12} losses of {a.steps} steps within {apart:.1e} (PyTorch's of two layouts {own:.1e}), gradients against f64 within "
               f"{worst:.1e} of the largest (PyTorch's {theirs:.1e}){'' if fine else '  FAILS'}")
     return bad
 
@@ -303,7 +317,11 @@ def main():
     p.add_argument("--memory", action="store_true")
     p.add_argument("--same", action="store_true")
     p.add_argument("--child", action="store_true")
+    p.add_argument("--steps", type=int, default=50)
     a = p.parse_args()
+    if a.nets == "more":
+        from train_nets import MORE
+        a.nets = ",".join(MORE)
     if a.child:
         return child(a)
     with tempfile.TemporaryDirectory() as folder:
