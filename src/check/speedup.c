@@ -149,6 +149,7 @@ static gboolean contest(Sides *g, HnSpeedup *out, GError **error)
                                                                 : 3,
                                  .margin = g->o->margin > 0 ? g->o->margin : 0.02,
                                  .limit = g->o->limit,
+                                 .useful = g->o->useful,
                                  .precision = g->o->precision,
                                  .decide = g->o->limit > 0 || g->o->precision > 0,
                                  .end = g->o->end };

@@ -16,6 +16,7 @@ typedef struct {
                        the interval is within the margin or beyond it */
     double precision;  /* instead: until the 95 % interval is within this part of the effect, in short rounds; what runs
                           the  same steps is not raced for long */
+    double useful;     /* as HnContestOptions.useful */
     guint64 end;       /* as HnContestOptions.end */
     int after_threads; /* of `after`; 0: as `before` */
     HnTensor *const *after_in; /* its inputs, where they are others, such as more samples at a time; else NULL */

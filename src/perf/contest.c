@@ -18,9 +18,10 @@
 #define GROWTH 1.25 /* of the number of rounds, between two looks at the intervals */
 #define DECIDE_PART \
     0.5 /* of ROUND_NS: where a decision is all that is asked, more rounds are worth more than long ones */
-#define SLOW_NS 200e6  /* of runs of a new instance, behind which it is warm whatever their number */
-#define MANY_ROUNDS 24 /* with fewer an interval that decides is wider than what they say of themselves */
-#define OPPOSITE 0.02  /* of the time: what is beyond a limit by less is not lost */
+#define FIRST_PART 0.25 /* ... and the first MIN_ROUNDS decide alone where the sides are far apart */
+#define SLOW_NS 200e6   /* of runs of a new instance, behind which it is warm whatever their number */
+#define MANY_ROUNDS 24  /* with fewer an interval that decides is wider than what they say of themselves */
+#define OPPOSITE 0.02   /* of the time: what is beyond a limit by less is not lost */
 
 typedef struct {
     const HnContest *c;
@@ -199,6 +200,8 @@ static gboolean clear(const HnContestOptions *o, const HnEffect *e)
         return FALSE;
     if (o->precision > 0)
         return MAX(e->hi - e->effect, e->effect - e->lo) <= o->precision * e->effect;
+    if (o->useful > 0 && e->lo > o->useful)
+        return TRUE;
     const gboolean decided = o->limit == 0 || hn_decide(e, o->limit) != HN_UNDECIDED;
     if (o->decide || !decided)
         return decided;
@@ -326,7 +329,7 @@ static Layout layout_of(const Contest *c)
         l.blocks = (guint)MIN(l.runs, (guint64)CLAMP(wanted, 4, 1024));
         return l;
     }
-    const double least = o->decide ? DECIDE_PART * ROUND_NS : ROUND_NS;
+    const double part = !o->decide ? 1 : c->rounds < MIN_ROUNDS ? FIRST_PART : DECIDE_PART, least = part * ROUND_NS;
     double total = MAX(least, MIN(c->open_ns, 8 * least));
     if (o->until == HN_UNTIL_TIME)
         total = MIN(total, o->seconds * 1e9 * c->c->sides / MIN_ROUNDS);

@@ -40,6 +40,8 @@ typedef struct {
     double margin;    /* 0.02: a difference of 2 % is none */
     double limit;     /* 1.03: whether a side takes more than 1.03 times as long is asked; 0: is not */
     gboolean decide;  /* that is all that is asked: rounds are shorter, and verdicts may stay open */
+    double useful;    /* an effect above this is of no use, decided or not: enough is known where the 95 % interval is
+                         above it; 0: any is */
     /* In place of verdicts, of the first side's rounds so far, in ms: enough is known. NULL: verdicts decide. */
     gboolean (*known)(const double *ms, guint rounds, gpointer data);
     gpointer known_data;

@@ -74,7 +74,7 @@ static gboolean challenge(HnSearchState *s, HnQuantPlan *p, gboolean *won, GErro
         return FALSE;
     if (!o.met || (s->o->most_bytes > 0 && o.bytes > s->o->most_bytes))
         return TRUE;
-    if (!hn_tune_race(&s->tune, s->out->plan, p, 1, &effect, error))
+    if (!hn_tune_race(&s->tune, s->out->plan, p, 1, FASTER, &effect, error))
         return FALSE;
     *won = effect.effect <= FASTER && hn_decide(&effect, 1) == HN_WON;
     if (!*won)

@@ -141,7 +141,7 @@ static gboolean race(HnSearchState *s, const HnQuantPlan *p, gboolean *keep, GEr
     *keep = TRUE;
     if (!s->o->by_time)
         return TRUE;
-    if (!hn_tune_race(&s->tune, s->out->plan, p, MOST_TIME, &effect, error))
+    if (!hn_tune_race(&s->tune, s->out->plan, p, MOST_TIME, 0, &effect, error))
         return FALSE;
     *keep = effect.effect <= MOST_TIME && hn_decide(&effect, MOST_TIME) != HN_LOST;
     return TRUE;

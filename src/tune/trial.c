@@ -5,11 +5,11 @@
 #include "check/speedup.h"
 #include "tune/timing.h"
 
-#define TIMING_SECONDS 0.4 /* of profiling, for each form of the model in each round, at most ... */
+#define TIMING_SECONDS 0.2 /* of profiling, for each form of the model in each round, at most ... */
 #define TIMING_LEAST 0.1   /* ... and at least, as in the first one, which shows how long a run takes: ... */
 #define TIMING_RUNS 1000   /* ... no more of them are needed */
 #define TIMING_ROUNDS 3
-#define RACE_SECONDS 2.0 /* of each side at most */
+#define RACE_SECONDS 1.0 /* of each side at most */
 
 static char *name_of(const HnTune *t, gconstpointer plan)
 {
@@ -139,8 +139,8 @@ gboolean hn_tune_times(HnTune *t, const gconstpointer *plans, guint n, const HnN
     return ok;
 }
 
-gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, HnEffect *effect,
-                      GError **error)
+gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, double useful,
+                      HnEffect *effect, GError **error)
 {
     g_autofree char *a = name_of(t, before), *b = name_of(t, after);
     HnSpeedup speedup;
@@ -151,6 +151,7 @@ gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, doub
     const HnSpeedupOptions o = { .threads = t->threads,
                                  .seconds = RACE_SECONDS,
                                  .limit = most,
+                                 .useful = useful,
                                  .budget = hn_tune_memory(t->budget),
                                  .progress = t->progress };
     if (mb == NULL || !hn_measure_speedup(ma, mb, t->backend, hn_scorer_inputs(t->scorer), &o, &speedup, error) ||

@@ -56,9 +56,9 @@ void hn_tune_choose(HnTune *t, gconstpointer plan);
 
 /* Own times of the nodes of each plan's model, out[n]; they are the journal's. Plans take turns. */
 gboolean hn_tune_times(HnTune *t, const gconstpointer *plans, guint n, const HnNodeTimes **out, GError **error);
-/* Time of `after` over that of `before`, to decide whether it is more than `most`; of a race in the journal verdict and
- * 95 % interval are not known (NaN). */
-gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, HnEffect *effect,
-                      GError **error);
+/* Time of `after` over that of `before`, to decide whether it is more than `most`, and no longer than it may be at most
+ * `useful` (0: any); of a race in the journal verdict and 95 % interval are not known (NaN). */
+gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, double useful,
+                      HnEffect *effect, GError **error);
 
 G_END_DECLS

@@ -225,12 +225,12 @@ static void test_races(void)
     e = effect(0.7, 0.75, 0.8);
     g_assert_true(hn_journal_add_race(journal, "a", "b", &e, &error));
     e = effect(0, 0, 0);
-    g_assert_true(hn_tune_race(&t, "a", "b", 1, &e, &error));
+    g_assert_true(hn_tune_race(&t, "a", "b", 1, 0, &e, &error));
     g_assert_cmpfloat(e.effect, ==, 0.75);
     g_assert_true(isnan(e.lo) && isnan(e.hi));
     g_assert_cmpint(hn_decide(&e, 0.8), ==, HN_WON);
     g_assert_cmpint(hn_decide(&e, 0.68), ==, HN_LOST);
-    g_assert_false(hn_tune_race(&t, "b", "a", 1, &e, &error)); /* the other way round it is another race */
+    g_assert_false(hn_tune_race(&t, "b", "a", 1, 0, &e, &error)); /* the other way round it is another race */
     g_assert_cmpuint(job.built, ==, 1);
 }
 

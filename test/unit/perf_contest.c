@@ -315,6 +315,38 @@ static void test_errors(void)
     g_assert_cmpuint(n[HN_WON] + n[HN_LOST], <=, 15);
 }
 
+/* Rounds of comparisons for a second that is only of use where it takes 0.99 of the time; how many say it does. */
+static guint useful_rounds(double ratio, double useful, guint *won)
+{
+    HnContestResult *r = g_new0(HnContestResult, 1);
+    const HnContestOptions o = {
+        .until = HN_UNTIL_INTERVAL, .seconds = 3, .limit = 1, .decide = TRUE, .useful = useful
+    };
+    guint rounds = 0;
+    *won = 0;
+    for (guint64 k = 0; k < 40; k++) {
+        Fake f = { .ns = { 3e6, 3e6 * ratio }, .luck = 0.01, .rng = hn_rng(k) };
+        contest(&f, 2, 1, &o, r);
+        rounds += r->rounds;
+        *won += r->effect[1].effect <= 0.99 && hn_decide(&r->effect[1], 1) == HN_WON;
+    }
+    g_free(r);
+    return rounds;
+}
+
+/* What is of no use is not raced until it has lost, and what is of use wins as often. */
+static void test_useful(void)
+{
+    static const double ratios[] = { 0.9, 0.97, 1, 1.015, 1.03 };
+    for (gsize i = 0; i < G_N_ELEMENTS(ratios); i++) {
+        guint won, before, rounds = useful_rounds(ratios[i], 0.99, &won), all = useful_rounds(ratios[i], 0, &before);
+        g_test_message("%g: %u of %u rounds, %u won, %u before", ratios[i], rounds, all, won, before);
+        g_assert_cmpuint(won + 1, >=, before);
+        g_assert_cmpuint(won, <=, before);
+        g_assert_true(ratios[i] < 0.99 ? rounds * 10 >= all * 9 : rounds * 2 < all);
+    }
+}
+
 /* Times printed beside an effect are of the same estimate, and none of a round that a deadline would cut is begun. */
 static void test_estimate(void)
 {
@@ -482,6 +514,7 @@ int main(int argc, char **argv)
     g_test_add_func("/perf/versus/few", test_few);
     g_test_add_func("/perf/versus/errors", test_errors);
     g_test_add_func("/perf/versus/apart", test_apart);
+    g_test_add_func("/perf/versus/useful", test_useful);
     g_test_add_func("/perf/versus/estimate", test_estimate);
     g_test_add_func("/perf/versus/lengths", test_lengths);
     g_test_add_func("/perf/versus/ends", test_ends);
