@@ -380,6 +380,8 @@ static gboolean run(HnContext *ctx, GError **error)
     g_clear_pointer(&q.file, g_bytes_unref);
     g_clear_pointer(&q.pinned, g_hash_table_unref);
     g_free(q.method_without);
+    hn_calibrator_free(q.shown);
+    g_clear_pointer(&q.shown_values, g_ptr_array_unref);
     g_free(q.plan_repairs);
     g_free(q.model_hash);
     g_free(q.data_hash);

@@ -69,6 +69,8 @@ typedef struct {
     HnQuantPlan *base, *fixed;       /* fixed: what --replay says, else NULL */
     HnCalibMethod method;
     HnCalibMethod *method_without; /* [held]: chosen by all samples but i; NULL: by all of them */
+    HnCalibrator *shown;           /* what samples showed of f32, each apart; NULL: it is not kept */
+    GPtrArray *shown_values;       /* HnValue * of f32: what it knows that the plan wants */
     HnScorer *scorer;
     HnSearchOptions so;
     HnRepairLog repairs;
@@ -121,8 +123,10 @@ gboolean quantize_open_data(Quantize *q, GError **error);
 
 /* quantize_ranges.c: the spans of q->base */
 gboolean quantize_calibrate(Quantize *q, GError **error);
-/* Those of each method, for the model as it is now: p[HN_CALIB_METHODS]. */
-gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error);
+/* Those of each method, for the model as it is now: p[HN_CALIB_METHODS]. same_units: it makes the numbers of f32. */
+gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, gboolean same_units, GError **error);
+/* Those of q->base by the method that was chosen, of all samples but i of those that `shown` knows. */
+gboolean quantize_spans_without(Quantize *q, guint64 i, GError **error);
 
 /* Those of q->base by the method that was chosen. */
 gboolean quantize_spans(Quantize *q, GError **error);
@@ -145,6 +149,8 @@ void quantize_report_repairs(const Quantize *q, HnReport *report);
 gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
 /* A set of bits of them, whatever comes of it. */
 gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError **error);
+/* Weights' integers of each of p[calib] by all samples but one. */
+gboolean quantize_round_without(Quantize *q, HnQuantPlan *const *p, GError **error);
 
 /* quantize_unseen.c: of few samples each is scored by a model that is made without it */
 gboolean quantize_wants_folds(const Quantize *q);          /* as far as is known before repairs */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/each.h"
 #include "base/file.h"
 #include "base/jsonread.h"
 #include "base/text.h"
@@ -27,17 +28,31 @@ static gboolean watch(Quantize *q, HnCalibrator *c, GError **error)
     return TRUE;
 }
 
+typedef struct {
+    const Quantize *q;
+    const HnCalibrator *c;
+    const GPtrArray *values;
+    HnCalibMethod method;
+    HnQuantizer quantizer;
+    HnQuantSpan *span; /* [values] */
+} Spans;
+
+static void find_span(gpointer data, gint64 i)
+{
+    const Spans *s = data;
+    const HnValue *v = s->values->pdata[i];
+    if (v->producer == NULL || v->producer->op == NULL || !hn_quant_span_fixed(v->producer, &s->span[i]))
+        hn_calib_span(s->c, v->name, s->method, s->q->p->percentile, &s->quantizer, &s->span[i]);
+}
+
 static void set_spans(const Quantize *q, const HnCalibrator *c, const GPtrArray *values, HnCalibMethod method,
                       HnQuantPlan *p)
 {
-    const HnQuantizer quantizer = hn_quantizer_of(&p->o);
-    for (guint i = 0; i < values->len; i++) {
-        const HnValue *v = values->pdata[i];
-        HnQuantSpan span = { 0, 0 };
-        if (v->producer == NULL || v->producer->op == NULL || !hn_quant_span_fixed(v->producer, &span))
-            hn_calib_span(c, v->name, method, q->p->percentile, &quantizer, &span);
-        hn_quant_plan_set_span(p, v->name, span.lo, span.hi);
-    }
+    g_autofree HnQuantSpan *span = g_new0(HnQuantSpan, values->len + 1u);
+    Spans s = { q, c, values, method, hn_quantizer_of(&p->o), span };
+    hn_each(values->len, q->ctx->common.threads, find_span, &s);
+    for (guint i = 0; i < values->len; i++)
+        hn_quant_plan_set_span(p, ((const HnValue *)values->pdata[i])->name, span[i].lo, span[i].hi);
 }
 
 typedef struct {
@@ -110,8 +125,8 @@ static gboolean read_ranges(const Quantize *q, GError **error)
     return FALSE;
 }
 
-HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQuantPlan *p, HnBudget *budget,
-                                       GPtrArray **values, GError **error)
+static HnCalibrator *open_calibrator(const Quantize *q, HnModel *m, const HnQuantPlan *p, HnBudget *budget,
+                                     gboolean apart, GPtrArray **values, GError **error)
 {
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     hn_quant_spread(spread, m);
@@ -122,6 +137,7 @@ HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQu
     const HnCalibrateOptions o = { .values = (const char *const *)names->pdata,
                                    .threads = q->ctx->common.threads,
                                    .seed = q->ctx->common.seed,
+                                   .apart = apart,
                                    .budget = budget,
                                    .progress = &q->ctx->progress };
     HnCalibrator *c = hn_calibrator_new(m, q->backend, &o, error);
@@ -130,10 +146,17 @@ HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQu
     return c;
 }
 
-/* Looks at the samples for what p wants to know of m; *values: that. */
-static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, GPtrArray **values, GError **error)
+HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQuantPlan *p, HnBudget *budget,
+                                       GPtrArray **values, GError **error)
 {
-    g_autoptr(HnCalibrator) c = quantize_open_calibrator(q, m, p, q->ctx->budget, values, error);
+    return open_calibrator(q, m, p, budget, FALSE, values, error);
+}
+
+/* Looks at the samples for what p wants to know of m; *values: that. */
+static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, gboolean apart, GPtrArray **values,
+                               GError **error)
+{
+    g_autoptr(HnCalibrator) c = open_calibrator(q, m, p, q->ctx->budget, apart, values, error);
     if (c == NULL || !watch(q, c, error))
         return NULL;
     hn_calibrator_end(c);
@@ -145,8 +168,23 @@ gboolean quantize_calibrate(Quantize *q, GError **error)
     g_autoptr(GPtrArray) values = NULL;
     if (q->p->ranges != NULL)
         return read_ranges(q, error);
-    g_autoptr(HnCalibrator) c = calibrate(q, q->f32, q->base, &values, error);
-    return c != NULL && choose_method(q, c, values, error) && write_ranges(q, c, error);
+    const gboolean apart = quantize_wants_folds(q) && q->ctx->common.mem_limit == 0;
+    g_autoptr(HnCalibrator) c = calibrate(q, q->f32, q->base, apart, &values, error);
+    if (c == NULL || !choose_method(q, c, values, error) || !write_ranges(q, c, error))
+        return FALSE;
+    if (apart) {
+        q->shown = g_steal_pointer(&c);
+        q->shown_values = g_steal_pointer(&values);
+    }
+    return TRUE;
+}
+
+gboolean quantize_spans_without(Quantize *q, guint64 i, GError **error)
+{
+    g_autoptr(HnCalibrator) rest = hn_calibrator_without(q->shown, i, error);
+    if (rest != NULL)
+        set_spans(q, rest, q->shown_values, q->method, q->base);
+    return rest != NULL;
 }
 
 gboolean quantize_spans(Quantize *q, GError **error)
@@ -155,18 +193,20 @@ gboolean quantize_spans(Quantize *q, GError **error)
     if (!q->by_ranges || q->p->ranges != NULL || q->plan_spans)
         return TRUE;
     g_autoptr(HnModel) m = quantize_open_prepared(q, error);
-    g_autoptr(HnCalibrator) c = m != NULL ? calibrate(q, m, q->base, &values, error) : NULL;
+    g_autoptr(HnCalibrator) c = m != NULL ? calibrate(q, m, q->base, FALSE, &values, error) : NULL;
     if (c != NULL)
         set_spans(q, c, values, q->method, q->base);
     return c != NULL;
 }
 
-gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error)
+gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, gboolean same_units, GError **error)
 {
-    g_autoptr(GPtrArray) values = NULL;
-    g_autoptr(HnModel) m = quantize_open_prepared(q, error);
-    g_autoptr(HnCalibrator) c = m != NULL ? calibrate(q, m, p[0], &values, error) : NULL;
+    g_autoptr(GPtrArray) looked = NULL;
+    const gboolean known = same_units && q->shown != NULL;
+    g_autoptr(HnModel) m = known ? NULL : quantize_open_prepared(q, error);
+    g_autoptr(HnCalibrator) own = m != NULL ? calibrate(q, m, p[0], FALSE, &looked, error) : NULL;
+    const HnCalibrator *c = known ? q->shown : own;
     for (int k = 0; c != NULL && k < HN_CALIB_METHODS; k++)
-        set_spans(q, c, values, (HnCalibMethod)k, p[k]);
+        set_spans(q, c, known ? q->shown_values : looked, (HnCalibMethod)k, p[k]);
     return c != NULL;
 }

@@ -5,6 +5,7 @@
 #include "base/jsonread.h"
 #include "ir/copy.h"
 #include "hone_quantize.h"
+#include "quant/rounding.h"
 #include "verdict.h"
 
 static gboolean replace(gpointer data, HnModel *m, GError **error)
@@ -16,9 +17,9 @@ static gboolean replace(gpointer data, HnModel *m, GError **error)
     return TRUE;
 }
 
-static gboolean calibrate(gpointer data, HnQuantPlan *const *p, GError **error)
+static gboolean calibrate(gpointer data, HnQuantPlan *const *p, gboolean same_units, GError **error)
 {
-    return quantize_recalibrate(data, p, error);
+    return quantize_recalibrate(data, p, same_units, error);
 }
 
 static HnRepairOptions options_of(Quantize *q, guint wanted)
@@ -56,6 +57,13 @@ gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError 
     const gboolean ok = hn_quant_repair(p, &o, &log, error);
     hn_repair_log_clear(&log);
     return ok;
+}
+
+gboolean quantize_round_without(Quantize *q, HnQuantPlan *const *p, GError **error)
+{
+    const HnRepairOptions o = options_of(q, 0);
+    g_autoptr(HnModel) m = quantize_open_prepared(q, error);
+    return m != NULL && hn_quant_round_without(p, m, &o.samples, error);
 }
 
 gboolean quantize_refine(gpointer data, HnQuantPlan **p, GError **error)

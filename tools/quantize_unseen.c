@@ -54,8 +54,15 @@ static Quantize apart(const Quantize *q, int64_t i)
 typedef struct {
     Quantize *q;
     int workers;
+    guint repairs;  /* those that each fold does for itself */
     GError **error; /* [q->held] */
 } Folds;
+
+/* As all samples but i show them. */
+static gboolean spans_of(Quantize *rest, int64_t i, GError **error)
+{
+    return rest->shown != NULL ? quantize_spans_without(rest, (guint64)i, error) : quantize_spans(rest, error);
+}
 
 /* Beside others: it tells nobody how far it is. */
 static void make_fold(gpointer data, gint64 i)
@@ -67,14 +74,13 @@ static void make_fold(gpointer data, gint64 i)
     ctx.progress.fn = NULL;
     ctx.common.quiet = TRUE;
     ctx.common.threads = MAX(ctx.common.threads / all->workers, 1);
-    *f = (QuantizeFold){ hn_data_without(q->data, i), hn_model_copy(q->untouched), hn_quant_plan_copy(q->blank) };
     Quantize rest = apart(q, i);
     rest.ctx = &ctx;
     rest.so.data = &rest;
     rest.so.budget = &rest.limits;
     rest.so.progress = &ctx.progress;
-    if (!hn_tune_late(&rest.limits) && quantize_spans(&rest, &all->error[i]))
-        quantize_repair_as(&rest, &rest.base, q->repairs.kept, &all->error[i]);
+    if (!hn_tune_late(&rest.limits) && spans_of(&rest, i, &all->error[i]))
+        quantize_repair_as(&rest, &rest.base, all->repairs, &all->error[i]);
     f->prepared = rest.prepared;
     f->base = rest.base;
 }
@@ -120,17 +126,35 @@ static gboolean score_of(gpointer data, const HnQuantPlan *p, HnScore *score, GE
     return score_apart(q, p, db, score, error);
 }
 
+/* What follows from sums over samples, all folds get from one pass over them: nobody's sums but its own lack a sample.
+ * Where units are other ones in each fold, so are the numbers that are summed. */
+static gboolean round_folds(Quantize *q, Folds *all, GError **error)
+{
+    const guint rounding = 1u << HN_REPAIR_ROUNDING, units = 1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH;
+    if ((all->repairs & rounding) == 0 || (all->repairs & units) != 0 || q->ctx->common.mem_limit > 0)
+        return TRUE;
+    g_autofree HnQuantPlan **plans = g_new0(HnQuantPlan *, (gsize)q->held);
+    for (int64_t i = 0; i < q->held; i++)
+        plans[i] = q->folds[i].base;
+    all->repairs &= ~rounding;
+    return quantize_round_without(q, plans, error);
+}
+
 gboolean quantize_make_folds(Quantize *q, GError **error)
 {
     q->seen = is_seen(q);
     if (!q->seen || !quantize_wants_folds(q))
         return TRUE;
     q->folds = g_new0(QuantizeFold, (gsize)q->held);
+    for (int64_t i = 0; i < q->held; i++)
+        q->folds[i] =
+            (QuantizeFold){ hn_data_without(q->data, i), hn_model_copy(q->untouched), hn_quant_plan_copy(q->blank) };
     g_autofree GError **failed = g_new0(GError *, (gsize)q->held);
-    Folds all = { q, quantize_workers(q), failed };
-    hn_progress_tell(&q->ctx->progress, "leaving samples out", 0, 0);
-    hn_each(q->held, all.workers, make_fold, &all);
+    Folds all = { q, quantize_workers(q), q->repairs.kept, failed };
     GError *failure = NULL;
+    hn_progress_tell(&q->ctx->progress, "leaving samples out", 0, 0);
+    if (round_folds(q, &all, &failure))
+        hn_each(q->held, all.workers, make_fold, &all);
     for (int64_t i = 0; i < q->held; i++) {
         if (failure == NULL)
             failure = g_steal_pointer(&failed[i]);

@@ -16,6 +16,12 @@ typedef struct {
     float lo, hi; /* of the present sample */
 } Extremes;
 
+/* What one sample shows. */
+typedef struct {
+    GArray *histograms;
+    GArray *extremes; /* lo and hi alone */
+} Sample;
+
 struct HnCalibrator {
     HnModel *model;
     HnCalibrateOptions o;
@@ -28,6 +34,8 @@ struct HnCalibrator {
     GHashTable *index; /* name -> 1 + index of its histogram; owns its keys */
     GArray *histograms;
     GArray *extremes;   /* of each histogram */
+    GPtrArray *apart;   /* Sample *, of each that has run; NULL: they are not kept */
+    GArray *now;        /* histograms of the present sample; NULL: it goes to those of all */
     HnHistogram *parts; /* one for each thread */
     guint64 samples;
     GError *failure; /* of a look during the present run */
@@ -36,6 +44,12 @@ struct HnCalibrator {
 static HnHistogram *histogram(const HnCalibrator *c, int i)
 {
     return &g_array_index(c->histograms, HnHistogram, i);
+}
+
+/* Where the present sample is counted. */
+static HnHistogram *counted(const HnCalibrator *c, int i)
+{
+    return c->now != NULL ? &g_array_index(c->now, HnHistogram, i) : histogram(c, i);
 }
 
 static Extremes *extremes(const HnCalibrator *c, int i)
@@ -97,7 +111,7 @@ static gboolean look(HnCalibrator *c, HnHistogram *h, const HnSeen *seen, int th
 /* The same, and what it says of the present sample. */
 static gboolean look_apart(HnCalibrator *c, int place, const HnSeen *seen, int threads, GError **error)
 {
-    HnHistogram *h = histogram(c, place);
+    HnHistogram *h = counted(c, place);
     Extremes *e = extremes(c, place);
     const float min = h->min, max = h->max;
     h->min = INFINITY;
@@ -110,16 +124,71 @@ static gboolean look_apart(HnCalibrator *c, int place, const HnSeen *seen, int t
     return ok;
 }
 
+static GArray *histograms_new(guint n, HnBudget *budget)
+{
+    GArray *all = g_array_sized_new(FALSE, FALSE, sizeof(HnHistogram), n);
+    for (guint i = 0; i < n; i++) {
+        HnHistogram h;
+        hn_histogram_init(&h, budget);
+        g_array_append_val(all, h);
+    }
+    return all;
+}
+
+static void histograms_free(GArray *all)
+{
+    for (guint i = 0; all != NULL && i < all->len; i++)
+        hn_histogram_clear(&g_array_index(all, HnHistogram, i));
+    if (all != NULL)
+        g_array_unref(all);
+}
+
+static gboolean histograms_add(GArray *to, const GArray *from, GError **error)
+{
+    for (guint i = 0; i < from->len; i++)
+        if (!hn_histogram_merge(&g_array_index(to, HnHistogram, i), &g_array_index(from, HnHistogram, i), error))
+            return FALSE;
+    return TRUE;
+}
+
+static void sample_free(gpointer data)
+{
+    Sample *s = data;
+    histograms_free(s->histograms);
+    g_array_unref(s->extremes);
+    g_free(s);
+}
+
+static void spread_add(Extremes *e, float lo, float hi)
+{
+    if (lo <= hi)
+        hn_spread_add(&e->spread, (double)lo, (double)hi);
+}
+
 /* The sample has come to its end. */
 static void note_extremes(HnCalibrator *c)
 {
     for (guint i = 0; i < c->extremes->len; i++) {
         Extremes *e = extremes(c, (int)i);
-        if (e->lo <= e->hi)
-            hn_spread_add(&e->spread, (double)e->lo, (double)e->hi);
+        spread_add(e, e->lo, e->hi);
         e->lo = INFINITY;
         e->hi = -INFINITY;
     }
+}
+
+/* The same, and what it shows is kept and added to what all show. */
+static gboolean note_sample(HnCalibrator *c, GError **error)
+{
+    if (c->now != NULL) {
+        Sample *s = g_new0(Sample, 1);
+        *s = (Sample){ g_steal_pointer(&c->now), g_array_copy(c->extremes) };
+        g_ptr_array_add(c->apart, s);
+        if (!histograms_add(c->histograms, s->histograms, error))
+            return FALSE;
+    }
+    note_extremes(c);
+    c->samples++;
+    return TRUE;
 }
 
 static void saw(const HnValue *v, const HnSeen *seen, gpointer data)
@@ -258,6 +327,8 @@ gboolean hn_calibrator_run(HnCalibrator *c, HnTensor *const *in, GError **error)
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n + 1);
     if (hn_progress_stop(c->o.progress, error))
         return FALSE;
+    if (c->apart != NULL && c->now == NULL)
+        c->now = histograms_new(c->histograms->len, c->o.budget);
     gboolean ok = hn_session_run(c->session, in, out, error);
     for (int k = 0; k < n; k++)
         hn_tensor_unref(out[k]);
@@ -266,10 +337,7 @@ gboolean hn_calibrator_run(HnCalibrator *c, HnTensor *const *in, GError **error)
         ok = FALSE;
     }
     g_clear_error(&c->failure);
-    if (ok)
-        note_extremes(c);
-    c->samples += ok;
-    return ok;
+    return ok && note_sample(c, error);
 }
 
 gboolean hn_calibrator_stream(HnCalibrator *c, HnDataIter *it, GError **error)
@@ -307,6 +375,7 @@ HnCalibrator *hn_calibrator_new(HnModel *m, const HnBackend *backend, const HnCa
     c->index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     c->histograms = g_array_new(FALSE, FALSE, sizeof(HnHistogram));
     c->extremes = g_array_new(FALSE, FALSE, sizeof(Extremes));
+    c->apart = o->apart ? g_ptr_array_new_with_free_func(sample_free) : NULL;
     c->parts = g_new0(HnHistogram, c->o.threads);
     for (int k = 0; k < c->o.threads; k++)
         hn_histogram_init(&c->parts[k], c->o.budget);
@@ -327,16 +396,45 @@ HnCalibrator *hn_calibrator_new(HnModel *m, const HnBackend *backend, const HnCa
     return c->session != NULL ? g_steal_pointer(&c) : NULL;
 }
 
+HnCalibrator *hn_calibrator_without(const HnCalibrator *c, guint64 i, GError **error)
+{
+    g_autoptr(HnCalibrator) rest = g_new0(HnCalibrator, 1);
+    g_return_val_if_fail(c->apart != NULL, NULL);
+    rest->o.budget = c->o.budget != NULL ? hn_budget_ref(c->o.budget) : NULL;
+    rest->names = g_ptr_array_new();
+    rest->index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint k = 0; k < c->names->len; k++) {
+        char *name = g_strdup(c->names->pdata[k]);
+        g_hash_table_insert(rest->index, name, g_hash_table_lookup(c->index, name));
+        g_ptr_array_add(rest->names, name);
+    }
+    rest->histograms = histograms_new(c->histograms->len, c->o.budget);
+    rest->extremes = g_array_new(FALSE, TRUE, sizeof(Extremes));
+    g_array_set_size(rest->extremes, c->extremes->len);
+    for (guint64 k = 0; k < c->apart->len; k++) {
+        const Sample *s = c->apart->pdata[k];
+        if (k == i)
+            continue;
+        if (!histograms_add(rest->histograms, s->histograms, error))
+            return NULL;
+        for (guint v = 0; v < s->extremes->len; v++)
+            spread_add(extremes(rest, (int)v), g_array_index(s->extremes, Extremes, v).lo,
+                       g_array_index(s->extremes, Extremes, v).hi);
+        rest->samples++;
+    }
+    return g_steal_pointer(&rest);
+}
+
 void hn_calibrator_free(HnCalibrator *c)
 {
     if (c == NULL)
         return;
     hn_calibrator_end(c);
-    for (guint i = 0; i < c->histograms->len; i++)
-        hn_histogram_clear(histogram(c, (int)i));
+    histograms_free(c->histograms);
+    histograms_free(c->now);
+    g_clear_pointer(&c->apart, g_ptr_array_unref);
     for (int k = 0; k < c->o.threads; k++)
         hn_histogram_clear(&c->parts[k]);
-    g_array_unref(c->histograms);
     g_array_unref(c->extremes);
     g_free(c->parts);
     g_free(c->place);

@@ -28,6 +28,7 @@ typedef struct {
     const char *const *values;  /* NULL-terminated names; NULL: all floats that are neither weights nor constants */
     int threads;                /* 0: hn_cpu_threads() */
     uint64_t seed;              /* of random operators */
+    gboolean apart;             /* what each sample shows is kept, too: memory grows with them */
     HnBudget *budget;           /* NULL: unlimited */
     const HnProgress *progress; /* may be NULL; outlives the calibrator */
 } HnCalibrateOptions;
@@ -55,6 +56,9 @@ gboolean hn_calibrator_stream(HnCalibrator *c, HnDataIter *it, GError **error);
 /* No sample follows: what running them takes is given back, and histograms are what is left, so many bytes. */
 void hn_calibrator_end(HnCalibrator *c);
 gsize hn_calibrator_bytes(const HnCalibrator *c);
+
+/* What all samples but i of one that keeps them apart have shown, as if it had seen these alone. Errors: BUDGET. */
+HnCalibrator *hn_calibrator_without(const HnCalibrator *c, guint64 i, GError **error);
 
 guint64 hn_calibrator_samples(const HnCalibrator *c);
 /* NULL: not asked for, or none of the model's float values. Lives as long as the calibrator. */

@@ -3,13 +3,19 @@
 struct HnCapture {
     HnCaptureOptions o;
     HnGraph *graph;
-    guint outputs; /* that it had */
+    GPtrArray *outputs; /* HnValue *: that it had */
     HnSession *session;
     guint n;
     int *out;       /* [n]: output of the model; -1 - i: its input i */
     int n_out;      /* of the model */
     HnTensor **got; /* [n_out] */
 };
+
+static void drop_outputs(HnGraph *g)
+{
+    for (int i = (int)g->outputs->len - 1; i >= 0; i--)
+        hn_graph_remove_output(g, i);
+}
 
 /* Place of v among the outputs, where it is put if it is none. */
 static int output_of(HnGraph *g, HnValue *v)
@@ -41,7 +47,8 @@ HnCapture *hn_capture_new(HnModel *m, const GPtrArray *names, const HnCaptureOpt
     g_autofree gboolean *fed = g_new0(gboolean, names->len + 1);
     t->o = *o;
     t->graph = m->graph;
-    t->outputs = m->graph->outputs->len;
+    t->outputs = g_ptr_array_copy(m->graph->outputs, NULL, NULL);
+    drop_outputs(m->graph);
     t->n = names->len;
     t->out = g_new0(int, names->len + 1);
     for (guint i = 0; i < names->len; i++) {
@@ -79,8 +86,12 @@ void hn_capture_free(HnCapture *t)
         return;
     drop(t);
     hn_session_free(t->session);
-    while (t->graph != NULL && t->graph->outputs->len > t->outputs)
-        hn_graph_remove_output(t->graph, (int)t->graph->outputs->len - 1);
+    if (t->outputs != NULL) {
+        drop_outputs(t->graph);
+        for (guint i = 0; i < t->outputs->len; i++)
+            hn_graph_add_output(t->graph, t->outputs->pdata[i]);
+        g_ptr_array_unref(t->outputs);
+    }
     g_free(t->got);
     g_free(t->out);
     g_free(t);

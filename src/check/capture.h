@@ -1,6 +1,6 @@
 /*
  * Values in the middle of a model, sample by sample, as plain tensors: for what has to know which element is where,
- * unlike a watch (run/session.h). They become outputs for the time being.
+ * unlike a watch (run/session.h). They are the model's only outputs for the time being: what follows them is not run.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct HnCapture HnCapture;
 
-/* m, which outlives it, gets the named values of its main graph as further outputs for as long as the capture lives.
+/* m, which outlives it, gets the named values of its main graph for outputs for as long as the capture lives.
  * Errors: USAGE for a name that the main graph has not, those of hn_session_new(). */
 HnCapture *hn_capture_new(HnModel *m, const GPtrArray *names, const HnCaptureOptions *o, GError **error);
 void hn_capture_free(HnCapture *t);

@@ -173,11 +173,11 @@ static void methods_clear(Methods *m)
         g_clear_pointer(&m->of[k], hn_quant_plan_free);
 }
 
-static gboolean methods_of(const Repair *r, const HnQuantPlan *p, Methods *m, GError **error)
+static gboolean methods_of(const Repair *r, const HnQuantPlan *p, gboolean same_units, Methods *m, GError **error)
 {
     for (int k = 0; k < HN_CALIB_METHODS; k++)
         m->of[k] = hn_quant_plan_copy(p);
-    return r->o->calibrate(r->o->data, m->of, error);
+    return r->o->calibrate(r->o->data, m->of, same_units, error);
 }
 
 static void use_spans(HnQuantPlan *p, const HnQuantPlan *from)
@@ -197,7 +197,7 @@ static double most_of(const Repair *r, HnRepair k)
     return fitted ? CLAMP(1 - FITTED / sqrt((double)r->o->held), LEAST, GAIN) : GAIN;
 }
 
-/* p gets the spans of the best method; a plan that was read has its own. */
+/* p gets the spans of the best method in the model's new units; a plan that was read has its own. */
 static gboolean calibrate(const Repair *r, HnQuantPlan *p, GError **error)
 {
     const gboolean one = r->o->one_method || r->o->anyway;
@@ -206,7 +206,7 @@ static gboolean calibrate(const Repair *r, HnQuantPlan *p, GError **error)
     Methods m = { 0 };
     int best = (int)r->o->method;
     double least = INFINITY;
-    gboolean ok = methods_of(r, p, &m, error);
+    gboolean ok = methods_of(r, p, FALSE, &m, error);
     for (int k = 0; k < HN_CALIB_METHODS && ok && !one; k++) {
         HnScore score;
         ok = score_of(r, m.of[k], &score, error);
@@ -241,7 +241,7 @@ static gboolean change_units(Repair *r, HnQuantPlan **p, gboolean from_samples, 
         return FALSE;
     *what = g_strdup_printf("%u of %u channels may change, in %u sets; %.2f times the noise are promised", log.free,
                             log.channels, log.sets, log.noise);
-    r->changes = log.sets > 0;
+    r->changes = log.sets > 0 && log.noise < 1;
     if (!r->changes)
         return TRUE;
     g_hash_table_remove_all((*p)->integers); /* of other weights */
@@ -329,7 +329,8 @@ static gboolean choose_ranges(Repair *r, HnQuantPlan **p, char **what, GError **
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(*p);
     hn_quant_spread(spread, model);
     g_autoptr(GPtrArray) values = hn_quant_wanted(spread, model);
-    const gboolean ok = methods_of(r, *p, &m, error) && mix_methods(r, p, &m, values, &taken, error);
+    const gboolean same = (r->log->kept & (1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH)) == 0;
+    const gboolean ok = methods_of(r, *p, same, &m, error) && mix_methods(r, p, &m, values, &taken, error);
     methods_clear(&m);
     r->changes = taken > 0;
     *what = g_strdup_printf("%u tensors, other methods for %u stretches of them", values->len, taken);

@@ -68,9 +68,10 @@ typedef struct {
     gboolean anyway; /* what is wanted is done without a look at scores, which are known: spans are those of `method` */
     /* From now on search->open() gives copies of m, whose weights are other ones; m stays the caller's. */
     gboolean (*replace)(gpointer data, HnModel *m, GError **error);
-    /* p[HN_CALIB_METHODS], copies of one plan, get the spans that each method finds in what search->open() gives. NULL:
-     * the plan has the spans of the repaired model. */
-    gboolean (*calibrate)(gpointer data, HnQuantPlan *const *p, GError **error);
+    /* p[HN_CALIB_METHODS], copies of one plan, get the spans that each method finds in what search->open() gives, which
+     * makes the numbers of the model as it was before any repair where `same_units`. NULL: the plan has the spans of
+     * the repaired model. */
+    gboolean (*calibrate)(gpointer data, HnQuantPlan *const *p, gboolean same_units, GError **error);
     gsize reserve;       /* bytes that have to be left of the samples' budget; what leaves less is not kept */
     gboolean one_method; /* only the one asked for: it is `method` */
     HnCalibMethod method;

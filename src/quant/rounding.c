@@ -10,6 +10,7 @@
 
 #define LONGEST 2304               /* inputs of a row: H takes k * k numbers, and time */
 #define TOGETHER ((gsize)32 << 20) /* bytes of H and of inputs for one pass over the samples */
+#define MOST_ROOM 4                /* times that, where several plans share a pass */
 #define ROWS 4096                  /* of inputs that are looked at in all samples together, at least; */
 #define ROWS_OF_K 2                /* and so many times k more */
 #define BATCH 8                    /* of products() */
@@ -31,13 +32,15 @@ typedef struct {
     GPtrArray *nodes; /* HnNode * */
     GArray *inputs;   /* guint, as many: numbers of their inputs among those that are looked at */
     int64_t k, groups;
-    float *h;    /* [groups, k, k], below the diagonal until solve() */
-    double *sum; /* [groups, k]: of the rows */
-    double seen; /* rows */
+    float *h;     /* [parts, groups, k, k], below the diagonal until solve() */
+    double *sum;  /* [parts, groups, k]: of the rows */
+    double *seen; /* [parts]: rows */
 } Layer;
 
 typedef struct {
-    const HnQuantPlan *p;
+    HnQuantPlan *const *p; /* [plans], alike: of the i-th of several integers are chosen without sample i */
+    int64_t plans;
+    int64_t part; /* that inputs are added to: the present sample where there are several plans */
     const HnCaptureOptions *o;
     HnBudget *budget;
     int level;
@@ -45,6 +48,17 @@ typedef struct {
     float *rows;       /* [BATCH] rows of the layer that is looked at, those of its groups one behind the other */
     HnRoundingLog *log;
 } Rounding;
+
+/* Samples that inputs are looked at of, for each plan. */
+static int64_t samples_of(const Rounding *r)
+{
+    return MAX(r->plans > 1 ? r->o->n - 1 : r->o->n, 1);
+}
+
+static float *h_of(const Layer *l, int64_t part)
+{
+    return l->h + part * l->groups * l->k * l->k;
+}
 
 static void layer_free(gpointer data)
 {
@@ -135,7 +149,7 @@ static void add_share(void *data)
         /* shares of a triangle have the same area */
         const int64_t from = s->n == 1 ? 0 : (int64_t)((double)k * sqrt((double)id / s->n));
         const int64_t to = id + 1 == s->n ? k : (int64_t)((double)k * sqrt((double)(id + 1) / s->n));
-        products_at[s->r->level](s->l->h + g * k * k, x, k, from, to);
+        products_at[s->r->level](h_of(s->l, s->r->part) + g * k * k, x, k, from, to);
     }
 }
 
@@ -163,13 +177,14 @@ static double energy_of(const float *row, int64_t n)
 static void take_row(const Rounding *r, Layer *l, float *row, double energy, double mean, int64_t at)
 {
     const float weight = (float)sqrt(1 / (1 + energy / mean));
+    double *sum = l->sum + r->part * l->groups * l->k;
     for (int64_t k = 0; k < l->groups * l->k; k++) {
         row[k] *= weight;
-        l->sum[k] += (double)row[k];
+        sum[k] += (double)row[k];
     }
     for (int64_t g = 0; g < l->groups; g++)
         memcpy(r->rows + (g * BATCH + at) * l->k, row + g * l->k, (gsize)l->k * sizeof *row);
-    l->seen++;
+    l->seen[r->part]++;
 }
 
 static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor *x, GError **error)
@@ -178,7 +193,7 @@ static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor
     HnLinearRows rows;
     hn_linear_rows_of(n, &rows);
     const int64_t all = hn_linear_rows_feed(&rows, x),
-                  wanted = MAX((ROWS + ROWS_OF_K * l->k) / MAX(r->o->n, 1), 2 * BATCH);
+                  wanted = MAX((ROWS + ROWS_OF_K * l->k) / samples_of(r), 2 * BATCH);
     const int64_t step = MAX(all / wanted, 1), count = (all + step - 1) / step;
     /* rows that are there twice over, for their mean and for their products; the last place is for all others */
     const int64_t kept = hn_budget_limit(r->budget) > 0 ? 1 : CLAMP(KEPT / size, 1, MAX(count, 1));
@@ -212,13 +227,28 @@ static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor
     return TRUE;
 }
 
-static gboolean saw(gpointer data, guint i, const HnTensor *x, GError **error)
+static gboolean saw(const Rounding *r, guint i, const HnTensor *x, GError **error)
 {
-    const Rounding *r = data;
     for (guint k = 0; k < r->layers->len; k++) {
         Layer *l = r->layers->pdata[k];
         for (guint j = 0; j < l->nodes->len; j++)
             if (g_array_index(l->inputs, guint, j) == i && !see(r, l, l->nodes->pdata[j], x, error))
+                return FALSE;
+    }
+    return TRUE;
+}
+
+/* All samples, each for the part of its own where there are several plans. */
+static gboolean look_at_all(Rounding *r, HnCapture *capture, guint inputs, GError **error)
+{
+    g_autofree HnTensor **x = g_new0(HnTensor *, inputs + 1u);
+    for (int64_t k = 0; k < r->o->n; k++) {
+        g_autoptr(HnSample) s = hn_data_load(r->o->data, r->o->first + k, error);
+        r->part = r->plans > 1 ? k : 0;
+        if (s == NULL || !hn_capture_run(capture, s, x, error))
+            return FALSE;
+        for (guint i = 0; i < inputs; i++)
+            if (x[i] != NULL && x[i]->n > 0 && !saw(r, i, x[i], error))
                 return FALSE;
     }
     return TRUE;
@@ -378,7 +408,7 @@ static void solve_rows(const Solve *s, const HnRoundLine *l, int64_t m, int n)
         s->before[row[c]] = hn_round_error(&some[c]);
         for (int64_t b = 0; b < s->blocks; b++) {
             const Block block = block_at(s, b);
-            fit_block(&some[c], &block, s->r->p->o.symmetric_block);
+            fit_block(&some[c], &block, s->r->p[0]->o.symmetric_block);
         }
     }
     if (left > 0 && s->blocks > 0)
@@ -396,7 +426,7 @@ static void solve_share(void *data)
     const Solve *s = data;
     const int id = hn_team_share()->id;
     const int64_t k = s->l->k, all = s->rows->groups * s->rows->outs;
-    const HnQuantOptions *o = &s->r->p->o;
+    const HnQuantOptions *o = &s->r->p[0]->o;
     const gboolean four = s->l->form == HN_FORM_W4, whole = four && !o->symmetric_block;
     const int most = four ? 7 : o->reduced_all ? 63 : 127;
     g_autofree float *floats = g_new(float, (gsize)k *(4 * HN_ROUND_LINES + 1));
@@ -439,15 +469,16 @@ static gboolean is_smooth(const float *h, int64_t n)
     return TRUE;
 }
 
-static gboolean solve(Rounding *r, Layer *l, HnRounded *out, GError **error)
+/* By the first part of l. */
+static gboolean solve(Rounding *r, const Layer *l, HnRounded *out, GError **error)
 {
     HnLinearRows rows;
     const HnNode *n = l->nodes->pdata[0];
-    if (!(l->seen > 0) || !is_smooth(l->h, l->groups * l->k * l->k) || !hn_linear_rows_of(n, &rows))
+    if (!(l->seen[0] > 0) || !is_smooth(l->h, l->groups * l->k * l->k) || !hn_linear_rows_of(n, &rows))
         return TRUE;
     for (int64_t g = 0; g < l->groups; g++)
-        complete(l->h + g * l->k * l->k, l->sum + g * l->k, l->k, l->seen);
-    if (!hn_quant_pack(r->p, n, l->value, 0, r->budget, &out->packed, error))
+        complete(l->h + g * l->k * l->k, l->sum + g * l->k, l->k, l->seen[0]);
+    if (!hn_quant_pack(r->p[0], n, l->value, 0, r->budget, &out->packed, error))
         return FALSE;
     const int64_t all = rows.groups * rows.outs;
     g_autofree double *errors = g_new0(double, (gsize)all * 3);
@@ -533,49 +564,91 @@ static GPtrArray *find_layers(const HnQuantPlan *p, HnModel *m, HnRoundingLog *l
     return layers;
 }
 
-static gsize bytes_of(const Layer *l)
+/* Of one of several plans there is a sum beside the parts. */
+static int64_t parts_of(const Rounding *r)
 {
-    return (gsize)(l->groups * l->k * l->k) * sizeof *l->h;
+    return r->plans > 1 ? r->plans + 1 : 1;
+}
+
+static gsize bytes_of(const Rounding *r, const Layer *l)
+{
+    return (gsize)(parts_of(r) * l->groups * l->k * l->k) * sizeof *l->h;
 }
 
 /* With the inputs, as far as their sizes are known. */
-static gsize bytes_of_pass(const Layer *l)
+static gsize bytes_of_pass(const Rounding *r, const Layer *l)
 {
-    gsize bytes = bytes_of(l);
+    gsize bytes = bytes_of(r, l);
     for (guint i = 0; i < l->nodes->len; i++)
         bytes += (gsize)hn_type_count(hn_node_in(l->nodes->pdata[i], 0)->type) * sizeof *l->h;
     return bytes;
 }
 
-/* One pass over the samples for the layers of r, whose inputs are `names`. */
-static gboolean look(Rounding *r, HnCapture *capture, GError **error)
+/* The last part of l becomes the sum of those of all samples but i. */
+static Layer without(const Rounding *r, const Layer *l, int64_t i)
 {
+    const int64_t rows = l->groups * l->k, n = rows * l->k;
+    Layer rest = *l;
+    rest.h = h_of(l, r->plans);
+    rest.sum = l->sum + r->plans * rows;
+    rest.seen = l->seen + r->plans;
+    memset(rest.h, 0, (gsize)n * sizeof *rest.h);
+    memset(rest.sum, 0, (gsize)rows * sizeof *rest.sum);
+    *rest.seen = 0;
+    for (int64_t part = 0; part < r->plans; part++) {
+        const float *h = h_of(l, part);
+        if (part == i)
+            continue;
+        for (int64_t k = 0; k < n; k++)
+            rest.h[k] += h[k];
+        for (int64_t k = 0; k < rows; k++)
+            rest.sum[k] += l->sum[part * rows + k];
+        *rest.seen += l->seen[part];
+    }
+    return rest;
+}
+
+/* The integers of l in all plans. */
+static gboolean choose(Rounding *r, const Layer *l, GError **error)
+{
+    gboolean ok = TRUE;
+    for (int64_t i = 0; i < r->plans && ok; i++) {
+        const Layer rest = r->plans > 1 ? without(r, l, i) : *l;
+        HnRounded *out = g_rc_box_new0(HnRounded);
+        ok = !hn_progress_stop(r->o->progress, error) && solve(r, &rest, out, error);
+        if (ok && out->packed.q != NULL)
+            g_hash_table_insert(r->p[i]->integers, key_of(l->value->name, l->form), hn_rounded_ref(out));
+        hn_rounded_unref(out);
+    }
+    return ok;
+}
+
+/* One pass over the samples for the layers of r, which have so many inputs. */
+static gboolean look(Rounding *r, HnCapture *capture, guint inputs, GError **error)
+{
+    const gsize parts = (gsize)parts_of(r);
     gsize longest = 0;
     gboolean ok = TRUE;
     for (guint i = 0; i < r->layers->len; i++) {
         Layer *l = r->layers->pdata[i];
         longest = MAX(longest, (gsize)(l->groups * l->k));
-        ok = ok && (l->h = hn_budget_alloc0(r->budget, bytes_of(l), error)) != NULL;
-        l->sum = g_new0(double, (gsize)(l->groups * l->k));
-        l->seen = 0;
+        ok = ok && (l->h = hn_budget_alloc0(r->budget, bytes_of(r, l), error)) != NULL;
+        l->sum = g_new0(double, parts *(gsize)(l->groups * l->k));
+        l->seen = g_new0(double, parts);
     }
     if (ok)
         ok = (r->rows = hn_budget_alloc_n(r->budget, longest * BATCH, sizeof *r->rows, error)) != NULL;
-    ok = ok && hn_capture_all(capture, saw, r, error);
+    ok = ok && look_at_all(r, capture, inputs, error);
     for (guint i = 0; i < r->layers->len && ok; i++) {
-        Layer *l = r->layers->pdata[i];
-        HnRounded *out = g_rc_box_new0(HnRounded);
         hn_progress_tell(r->o->progress, "rounding", i, r->layers->len);
-        ok = !hn_progress_stop(r->o->progress, error) && solve(r, l, out, error);
-        if (ok && out->packed.q != NULL)
-            g_hash_table_insert(r->p->integers, key_of(l->value->name, l->form), hn_rounded_ref(out));
-        hn_rounded_unref(out);
+        ok = choose(r, r->layers->pdata[i], error);
     }
     for (guint i = 0; i < r->layers->len; i++) {
         Layer *l = r->layers->pdata[i];
         hn_budget_free(r->budget, l->h);
         l->h = NULL;
         g_clear_pointer(&l->sum, g_free);
+        g_clear_pointer(&l->seen, g_free);
     }
     hn_budget_free(r->budget, r->rows);
     r->rows = NULL;
@@ -599,28 +672,29 @@ static guint name_at(GPtrArray *names, const char *name)
     return i;
 }
 
-static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error)
+static gboolean round_all(HnQuantPlan *const *p, int64_t plans, HnModel *m, const HnCaptureOptions *o,
+                          HnRoundingLog *log, GError **error)
 {
     *log = (HnRoundingLog){ 0 };
-    g_autoptr(GPtrArray) layers = find_layers(p, m, log), names = g_ptr_array_new();
-    Rounding r = { .p = p, .o = o, .budget = o->budget, .level = hn_cpu_level(), .log = log };
+    g_autoptr(GPtrArray) layers = find_layers(p[0], m, log), names = g_ptr_array_new();
+    Rounding r = { .p = p, .plans = plans, .o = o, .budget = o->budget, .level = hn_cpu_level(), .log = log };
     gboolean ok = TRUE;
     for (guint i = 0; i < layers->len && ok;) {
-        const gsize room = room_of(o->budget);
+        const gsize room = room_of(o->budget) * (gsize)MIN(parts_of(&r), MOST_ROOM);
         gsize bytes = 0;
         r.layers = g_ptr_array_new();
         g_ptr_array_set_size(names, 0);
-        for (; i < layers->len && (r.layers->len == 0 || bytes + bytes_of_pass(layers->pdata[i]) <= room); i++) {
+        for (; i < layers->len && (r.layers->len == 0 || bytes + bytes_of_pass(&r, layers->pdata[i]) <= room); i++) {
             Layer *l = layers->pdata[i];
             for (guint k = 0; k < l->nodes->len; k++) {
                 const guint at = name_at(names, hn_node_in(l->nodes->pdata[k], 0)->name);
                 g_array_append_val(l->inputs, at);
             }
-            bytes += bytes_of_pass(l);
+            bytes += bytes_of_pass(&r, l);
             g_ptr_array_add(r.layers, l);
         }
         HnCapture *capture = hn_capture_new(m, names, o, error);
-        ok = capture != NULL && look(&r, capture, error);
+        ok = capture != NULL && look(&r, capture, names->len, error);
         hn_capture_free(capture);
         g_clear_pointer(&r.layers, g_ptr_array_unref);
     }
@@ -642,20 +716,43 @@ static HnQuantPlan *with_eight(const HnQuantPlan *p, HnModel *m)
     return q;
 }
 
-gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error)
+static void take_integers(HnQuantPlan *p, const HnQuantPlan *from)
 {
-    if (!round_all(p, m, o, log, error))
-        return FALSE;
-    g_autoptr(HnQuantPlan) eight = with_eight(p, m);
-    HnRoundingLog beside;
-    if (eight == NULL)
-        return TRUE;
-    if (!round_all(eight, m, o, &beside, error))
-        return FALSE;
     GHashTableIter iter;
     gpointer key, rounded;
-    g_hash_table_iter_init(&iter, eight->integers);
+    g_hash_table_iter_init(&iter, from->integers);
     while (g_hash_table_iter_next(&iter, &key, &rounded))
         g_hash_table_insert(p->integers, g_strdup(key), hn_rounded_ref(rounded));
+}
+
+static gboolean round_plans(HnQuantPlan *const *p, int64_t plans, HnModel *m, const HnCaptureOptions *o,
+                            HnRoundingLog *log, GError **error)
+{
+    if (!round_all(p, plans, m, o, log, error))
+        return FALSE;
+    HnQuantPlan *first = with_eight(p[0], m);
+    HnRoundingLog beside;
+    if (first == NULL)
+        return TRUE;
+    g_autoptr(GPtrArray) eight = g_ptr_array_new_with_free_func((GDestroyNotify)hn_quant_plan_free);
+    g_ptr_array_add(eight, first);
+    while (eight->len < plans)
+        g_ptr_array_add(eight, hn_quant_plan_copy(first));
+    if (!round_all((HnQuantPlan *const *)eight->pdata, plans, m, o, &beside, error))
+        return FALSE;
+    for (int64_t i = 0; i < plans; i++)
+        take_integers(p[i], eight->pdata[i]);
     return TRUE;
+}
+
+gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error)
+{
+    return round_plans(&p, 1, m, o, log, error);
+}
+
+gboolean hn_quant_round_without(HnQuantPlan *const *p, HnModel *m, const HnCaptureOptions *o, GError **error)
+{
+    HnRoundingLog log;
+    g_return_val_if_fail(o->n > 1, FALSE);
+    return round_plans(p, o->n, m, o, &log, error);
 }

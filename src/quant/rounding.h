@@ -28,6 +28,10 @@ typedef struct {
  * these. Errors: those of hn_capture_run(), BUDGET. */
 gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error);
 
+/* The same for p[o->n], which are alike: those of p[i] are chosen by all samples but the i-th, in one pass over them.
+ */
+gboolean hn_quant_round_without(HnQuantPlan *const *p, HnModel *m, const HnCaptureOptions *o, GError **error);
+
 /* A weight's integers in a plan. */
 typedef struct {
     HnPacked packed;

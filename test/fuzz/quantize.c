@@ -191,8 +191,9 @@ static gboolean calibrate(Quantize *q, HnQuantPlan *const *p, int n, HnCalibMeth
     return c != NULL;
 }
 
-static gboolean recalibrate(gpointer data, HnQuantPlan *const *p, GError **error)
+static gboolean recalibrate(gpointer data, HnQuantPlan *const *p, gboolean same_units, GError **error)
 {
+    (void)same_units;
     return calibrate(data, p, HN_CALIB_METHODS, (HnCalibMethod)0, error);
 }
 

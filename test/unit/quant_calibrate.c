@@ -373,6 +373,51 @@ static void test_asked(void)
     g_assert_nonnull(strstr(error->message, "'w'"));
 }
 
+static void assert_same_histogram(const HnHistogram *a, const HnHistogram *b)
+{
+    g_assert_cmpuint(a->n, ==, b->n);
+    g_assert_cmpuint(a->n_zero, ==, b->n_zero);
+    g_assert_cmpint(a->exponent, ==, b->exponent);
+    g_assert_true(a->min == b->min && a->max == b->max);
+    for (int i = 0; i < 2 * HN_HISTOGRAM_BINS; i++) {
+        const uint64_t *x = a->bins[i % 2], *y = b->bins[i % 2];
+        g_assert_cmpuint(x != NULL ? x[i / 2] : 0, ==, y != NULL ? y[i / 2] : 0);
+    }
+}
+
+/* What all samples but one show, from one pass over all of them, is what a pass over these alone shows. */
+static void test_without(void)
+{
+    g_autoptr(HnModel) m = test_model(layers), other = test_model(layers);
+    g_autoptr(HnCalibrator) all = calibrator(m, &hn_backend_cpu, &(HnCalibrateOptions){ .threads = 2, .apart = TRUE });
+    const int64_t dims[] = { 2, 16, 12, 12 };
+    for (uint64_t left = 0; left <= 4; left++) { /* the last time: none is left out */
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnCalibrator) some = calibrator(other, &hn_backend_cpu, &(HnCalibrateOptions){ .threads = 2 });
+        for (uint64_t i = 0; i < 4; i++) {
+            g_autoptr(HnTensor) x = test_random(HN_F32, 4, dims, i);
+            for (int64_t k = 0; k < x->n; k++)
+                ((float *)x->data)[k] *= i == 1 ? 40.0F : 1.0F;
+            if (left == 0)
+                run(all, &x);
+            if (i != left)
+                run(some, &x);
+        }
+        g_autoptr(HnCalibrator) rest = hn_calibrator_without(all, left, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(hn_calibrator_samples(rest), ==, hn_calibrator_samples(some));
+        for (guint k = 0; k < hn_calibrator_count(some); k++) {
+            const char *name = hn_calibrator_name(some, k);
+            const HnSpread *a = hn_calibrator_spread(rest, name), *b = hn_calibrator_spread(some, name);
+            g_assert_cmpstr(hn_calibrator_name(rest, k), ==, name);
+            assert_same_histogram(hn_calibrator_get(rest, name), hn_calibrator_get(some, name));
+            g_assert_cmpmem(a, sizeof *a, b, sizeof *b);
+            if (left == 4)
+                assert_same_histogram(hn_calibrator_get(all, name), hn_calibrator_get(some, name));
+        }
+    }
+}
+
 /* A stream of samples from a file, prefetched. */
 static void test_stream(void)
 {
@@ -519,6 +564,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/calibrate/forecast", test_forecast);
     g_test_add_func("/check/calibrate/interrupted", test_interrupted);
     g_test_add_func("/check/calibrate/asked", test_asked);
+    g_test_add_func("/check/calibrate/without", test_without);
     g_test_add_func("/check/calibrate/stream", test_stream);
     g_test_add_func("/check/calibrate/table", test_table);
     g_test_add_func("/check/spread/by-hand", test_spread);

@@ -26,6 +26,7 @@ typedef struct {
     HnCaptureOptions samples;
     HnSearchOptions search;
     GPtrArray *units; /* models that took the place of the text's */
+    guint same_units; /* times that ranges were asked for without others */
 } Case;
 
 static HnModel *typed(const char *text)
@@ -79,8 +80,12 @@ static gboolean set_spans(const Case *c, HnQuantPlan *p, HnCalibMethod method, G
     return TRUE;
 }
 
-static gboolean recalibrate(gpointer data, HnQuantPlan *const *p, GError **error)
+static gboolean recalibrate(gpointer data, HnQuantPlan *const *p, gboolean same_units, GError **error)
 {
+    Case *c = data;
+    g_autoptr(HnModel) now = open_case(data, error), first = typed(c->text);
+    g_assert_cmpint(hn_model_equal(now, first, NULL), ==, same_units);
+    c->same_units += same_units;
     for (int k = 0; k < HN_CALIB_METHODS; k++)
         if (!set_spans(data, p[k], (HnCalibMethod)k, error))
             return FALSE;
@@ -252,6 +257,63 @@ static void test_rounding_four_bits(void)
         g_assert_cmpfloat(rounded, >, sqnr_of(&c, eight) + 1);
         case_clear(&c);
     }
+}
+
+/* Integers of p, or how many of them are those of `other`. */
+static int64_t integers_of(const HnQuantPlan *p, const HnQuantPlan *other)
+{
+    GHashTableIter iter;
+    gpointer key, rounded;
+    int64_t n = 0;
+    g_hash_table_iter_init(&iter, p->integers);
+    while (g_hash_table_iter_next(&iter, &key, &rounded)) {
+        const HnTensor *a = ((const HnRounded *)rounded)->packed.q;
+        const HnRounded *r = other != NULL ? g_hash_table_lookup(other->integers, key) : NULL;
+        for (int64_t k = 0; k < a->n; k++)
+            n += other == NULL || (r != NULL && hn_tensor_get_i64(a, k) == hn_tensor_get_i64(r->packed.q, k));
+    }
+    return n;
+}
+
+/* Each plan's integers, from one pass over all samples, are those of a pass over all but one, but for the order of
+ * sums; and not those of a pass over all. */
+static void check_without(const char *text, const HnQuantOptions *o, HnQuantForm form, guint weights)
+{
+    Case c;
+    HnRoundingLog log;
+    g_autoptr(GError) error = NULL;
+    case_init(&c, text, o, form);
+    g_autoptr(HnModel) m = open_case(&c, NULL);
+    g_autoptr(HnQuantPlan) all = hn_quant_plan_copy(c.plan);
+    HnQuantPlan *p[CALIB];
+    for (int i = 0; i < CALIB; i++)
+        p[i] = hn_quant_plan_copy(c.plan);
+    g_assert_true(hn_quant_round(all, m, &c.samples, &log, &error));
+    g_assert_true(hn_quant_round_without(p, m, &c.samples, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(m->graph->outputs->len, ==, 1); /* its own again */
+    g_assert_cmpstr(((const HnValue *)m->graph->outputs->pdata[0])->name, ==, "y");
+    for (int i = 0; i < CALIB; i++) {
+        g_autoptr(HnQuantPlan) one = hn_quant_plan_copy(c.plan);
+        g_autoptr(HnData) rest = hn_data_without(c.data, i);
+        HnCaptureOptions some = c.samples;
+        some.data = rest;
+        some.n = CALIB - 1;
+        g_assert_true(hn_quant_round(one, m, &some, &log, &error));
+        const int64_t n = integers_of(one, NULL);
+        g_assert_cmpuint(g_hash_table_size(p[i]->integers), ==, weights);
+        g_assert_cmpint(integers_of(p[i], one), >=, n - n / 200);
+        g_assert_cmpint(integers_of(p[i], all), <, n - n / 200);
+        hn_quant_plan_free(p[i]);
+    }
+    case_clear(&c);
+}
+
+static void test_rounding_without(void)
+{
+    check_without(positive, &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8, 2);
+    check_without("opset 21\n%a = Abs(%x:f32[32,64])\n%1 = MatMul(%a, w:f32[64,24])\n%y = Tanh(%1)\n",
+                  &(HnQuantOptions){ .block = 32 }, HN_FORM_W4, 2);
 }
 
 /* Integers are for the form that they were chosen for, and give way where a bias asks for a larger scale. */
@@ -482,8 +544,18 @@ static void repair(Case *c, guint wanted, HnRepairLog *log)
                                 .replace = replace,
                                 .calibrate = recalibrate,
                                 .data = c };
+    c->same_units = 0;
     g_assert_true(hn_quant_repair(&c->plan, &o, log, &error));
     g_assert_no_error(error);
+    const guint units = 1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH;
+    if ((log->tried & 1u << HN_REPAIR_RANGES) != 0)
+        g_assert_cmpuint(c->same_units, ==, (log->kept & units) == 0);
+    for (guint i = 0; i < log->steps->len; i++) { /* what promises more noise is not even tried */
+        const HnRepairStep *s = &g_array_index(log->steps, HnRepairStep, i);
+        const char *promise = (1u << s->repair & units) != 0 ? strstr(s->what, "; ") : NULL;
+        if (promise != NULL && g_ascii_strtod(promise + 2, NULL) > 1)
+            g_assert_cmpfloat(hn_repair_error(&s->after), ==, hn_repair_error(&s->before));
+    }
 }
 
 /* Where the time is over nothing is repaired, and the plan stays. */
@@ -597,6 +669,23 @@ static void test_dropped(void)
     case_clear(&c);
 }
 
+/* Channels that are alike as they are: equalizing them promises nothing. */
+static void test_no_promise(void)
+{
+    Case c;
+    HnRepairLog log;
+    case_init(
+        &c, "opset 17\n%1 = Conv(%x:f32[1,8,12,12], w:f32[16,8,3,3])\n%2 = Relu(%1)\n%y = Conv(%2, v:f32[8,16,1,1])\n",
+        &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8);
+    repair(&c, 1u << HN_REPAIR_EQUALIZE, &log);
+    const HnRepairStep *s = &g_array_index(log.steps, HnRepairStep, 0);
+    g_test_message("%s", s->what);
+    g_assert_cmpfloat(g_ascii_strtod(strstr(s->what, "; ") + 2, NULL), >, 1);
+    g_assert_false(s->kept);
+    hn_repair_log_clear(&log);
+    case_clear(&c);
+}
+
 static void test_names(void)
 {
     guint set;
@@ -617,6 +706,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/rows", test_rows);
     g_test_add_func("/quant/rounding/int8", test_rounding);
     g_test_add_func("/quant/rounding/four-bits", test_rounding_four_bits);
+    g_test_add_func("/quant/rounding/without", test_rounding_without);
     g_test_add_func("/quant/rounding/elsewhere", test_rounding_elsewhere);
     g_test_add_func("/quant/correct", test_bias);
     g_test_add_func("/quant/units", test_units);
@@ -626,6 +716,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/repair/late", test_late);
     g_test_add_func("/quant/repair/anyway", test_anyway);
     g_test_add_func("/quant/repair/dropped", test_dropped);
+    g_test_add_func("/quant/repair/no-promise", test_no_promise);
     g_test_add_func("/quant/repair/names", test_names);
     return g_test_run();
 }
