@@ -358,7 +358,8 @@ static gboolean work(Prune *q, GError **error)
         if (q->p->analyze)
             return prune_find_costs(q, error) && prune_report(q, error);
     }
-    if (!make(q, error) || !guard_loss(q, error) || !race(q, error) || !guard_speed(q, error) || !write_model(q, error))
+    if (!make(q, error) || !prune_look_at_outputs(q, error) || !guard_loss(q, error) || !race(q, error) ||
+        !guard_speed(q, error) || !write_model(q, error))
         return FALSE;
     prune_finish_points(q);
     return prune_write_plan(q, error) && prune_report(q, error);
@@ -369,6 +370,7 @@ static gboolean run(HnContext *ctx, GError **error)
     Prune q = { .ctx = ctx, .p = ctx->params };
     q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
     q.points = prune_points_new();
+    q.outputs = g_array_new(FALSE, FALSE, sizeof(PruneOutput));
     q.blocks = prune_blocks_new();
     GError *failure = NULL;
     const gboolean ok = work(&q, &failure);
@@ -403,6 +405,7 @@ static gboolean run(HnContext *ctx, GError **error)
     g_clear_pointer(&q.file, g_bytes_unref);
     g_array_unref(q.repairs);
     g_array_unref(q.points);
+    g_array_unref(q.outputs);
     return ok;
 }
 

@@ -17,6 +17,7 @@
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 #define PRUNE_MOST_HELD 128     /* samples that results are looked at */
+#define PRUNE_LITTLE 13.0       /* dB: outputs of which less is left are named */
 #define PRUNE_OF_FOUR 0.5       /* part of the weights that pattern 2:4 makes 0 */
 
 typedef struct {
@@ -63,6 +64,13 @@ typedef struct {
     gboolean kept;
     double before, after; /* dB on samples that are held out */
 } PruneRepair;
+
+/* How an output did on samples that had no part in it. */
+typedef struct {
+    HnOutputScore score;
+    double db;   /* how far its error is below what it varies by */
+    double seen; /* the same on samples that weights were fitted to; NaN: not known */
+} PruneOutput;
 
 typedef struct {
     HnContext *ctx;
@@ -116,6 +124,7 @@ typedef struct {
     gboolean has_speedup;
     HnSpeedup speedup;
     GArray *repairs;   /* PruneRepair */
+    GArray *outputs;   /* PruneOutput */
     GArray *points;    /* PrunePoint */
     int stored_sparse; /* weights */
     double mask_error; /* largest difference to the model that is only masked, relative to the largest result */
@@ -168,6 +177,8 @@ HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GEr
 gboolean prune_score(HnScorer *by, const HnPruned *p, HnScore *s, GError **error);
 /* q->score of q->pruned, whose weights become those that are better on samples that had no part in it. */
 gboolean prune_repair(Prune *q, GError **error);
+/* q->outputs, of what is written. */
+gboolean prune_look_at_outputs(Prune *q, GError **error);
 void prune_clear_folds(Prune *q);
 
 /* prune_heal.c: q->result, where other weights are better on samples that are held out */

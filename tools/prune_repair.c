@@ -60,6 +60,38 @@ static gboolean judge(Prune *q, HnScore *s, GError **error)
                             : prune_score(q->scorer, q->pruned, s, error);
 }
 
+/* --- outputs ------------------------------------------------------------------------------------------------------ */
+
+static double spread_db(const HnScorer *s, int k)
+{
+    return -10 * log10(hn_scorer_output(s, k)->lost);
+}
+
+/* The scorer whose samples are those that weights were fitted to; NULL: there is none. */
+static HnScorer *scorer_of_seen(const Prune *q)
+{
+    return q->folds != NULL ? q->scorer : q->chooser;
+}
+
+gboolean prune_look_at_outputs(Prune *q, GError **error)
+{
+    gboolean little = FALSE;
+    for (int k = 0; q->scorer != NULL && k < hn_scorer_n_outputs(q->scorer); k++) {
+        const PruneOutput o = { *hn_scorer_output(q->scorer, k), spread_db(q->scorer, k), NAN };
+        g_array_append_val(q->outputs, o);
+        little = little || o.db < PRUNE_LITTLE;
+    }
+    HnScorer *seen = scorer_of_seen(q);
+    HnScore s;
+    if (!(little || q->folds != NULL) || seen == NULL || q->recipe != NULL)
+        return TRUE;
+    if (!hn_scorer_look(seen, q->result, NULL, &s, error))
+        return FALSE;
+    for (guint k = 0; k < q->outputs->len; k++)
+        g_array_index(q->outputs, PruneOutput, k).seen = spread_db(seen, (int)k);
+    return TRUE;
+}
+
 /* --- repairs ------------------------------------------------------------------------------------------------------ */
 
 /* What repairs change; both are taken over together. */

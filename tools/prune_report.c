@@ -46,8 +46,9 @@ static const HnColumn block_columns[] = { { "out", "block up to", HN_COL_TEXT },
                                           { "sqnr_db", "dB without", HN_COL_NUMBER },
                                           { 0 } };
 
-#define LITTLE 13.0 /* dB: outputs of which less is left are named */
 #define FEW_SAMPLES 32
+#define UNSURE \
+    2.0 /* times the difference between samples that weights were fitted to and others: as much may yet be lost */
 
 static HnReport *report_new(const Prune *q)
 {
@@ -258,15 +259,15 @@ static JsonObject *pair(double before, double after)
     return o;
 }
 
-/* How far below what output k varies by its error is. */
-static double spread_db(const Prune *q, int k)
+/* Why little is left of an output, or may be; NULL: that is not so. */
+static const char *reason_of(const Prune *q, const PruneOutput *o)
 {
-    return -10 * log10(1 - hn_scorer_output(q->scorer, k)->r2);
-}
-
-static const char *reason_of(const Prune *q)
-{
-    return q->calib < FEW_SAMPLES ? "samples are few" : "more went than the rest can make up for";
+    if (q->folds != NULL && o->db >= PRUNE_LITTLE && UNSURE * (o->seen - o->db) > o->db - PRUNE_LITTLE)
+        return "samples are too few to be sure that others keep above 13 dB";
+    if (!(o->db < PRUNE_LITTLE))
+        return NULL;
+    const gboolean few = isnan(o->seen) ? q->calib < FEW_SAMPLES : o->seen >= PRUNE_LITTLE;
+    return few ? "samples are few" : "more went than the rest can make up for";
 }
 
 static void add_score(const Prune *q, HnReport *report)
@@ -299,25 +300,31 @@ static void add_score(const Prune *q, HnReport *report)
         hn_report_line(report, "each sample was judged by a model that was made without it");
     else if (q->held_first == 0)
         hn_report_line(report, "judged on data that was also used to prune by");
-    for (int k = 0; k < hn_scorer_n_outputs(q->scorer); k++) {
-        const double db = spread_db(q, k);
-        if (db < LITTLE)
-            hn_report_line(report, "output '%s': its error is %.1f dB below its spread: %s",
-                           hn_scorer_output_name(q->scorer, k), db, reason_of(q));
+    for (guint k = 0; k < q->outputs->len; k++) {
+        const PruneOutput *of = &g_array_index(q->outputs, PruneOutput, k);
+        const char *reason = reason_of(q, of);
+        g_autofree char *seen = isnan(of->seen)
+                                    ? g_strdup("")
+                                    : g_strdup_printf(", %.1f dB on samples that weights were fitted to", of->seen);
+        if (reason != NULL)
+            hn_report_line(report, "output '%s': its error is %.1f dB below its spread%s: %s",
+                           hn_scorer_output_name(q->scorer, (int)k), of->db, seen, reason);
     }
 }
 
 static void add_outputs(const Prune *q, HnReport *report)
 {
     JsonArray *rows = json_array_new();
-    for (int k = 0; q->scorer != NULL && q->pruned != NULL && k < hn_scorer_n_outputs(q->scorer); k++) {
-        const HnOutputScore *s = hn_scorer_output(q->scorer, k);
+    for (int k = 0; k < (int)q->outputs->len; k++) {
+        const PruneOutput *of = &g_array_index(q->outputs, PruneOutput, k);
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
         json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
-        hn_json_set_number(row, "r2_lost", 1 - s->r2);
-        hn_json_set_number(row, "spread_db", spread_db(q, k));
-        hn_json_set_number(row, "cos", s->cos);
+        hn_json_set_number(row, "r2_lost", 1 - of->score.r2);
+        hn_json_set_number(row, "spread_db", of->db);
+        hn_json_set_number(row, "seen_db", of->seen);
+        json_object_set_string_member(row, "reason", reason_of(q, of));
+        hn_json_set_number(row, "cos", of->score.cos);
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "outputs", rows);

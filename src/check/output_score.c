@@ -707,13 +707,13 @@ static double loss_of(double noise, double size)
 
 /* Scores beside other numbers, and classes that labels judge, are left to their own measures: NaN where nothing is
  * left. *worst: of a single sample. */
-static double r2_of(const HnOutputSums *s, double *worst)
+static double r2_of(const HnOutputSums *s, double *worst, double *lost)
 {
     const HnOutputView *v = s->view;
     const double part = v->kind == HN_OUTPUT_CLASSES ? CLASS_PART : 1;
     double loss = NAN, most = NAN;
     double power = 0; /* of the group whose numbers are largest */
-    *worst = NAN;
+    *worst = *lost = NAN;
     if (v->kind == HN_OUTPUT_LABELS || s->labelled)
         return NAN;
     for (int i = 0; i < v->n_groups; i++)
@@ -731,6 +731,7 @@ static double r2_of(const HnOutputSums *s, double *worst)
                     none ? MOST_LOSS : fmax(loss_of(g->noise / fmax(g->n, 1), size), loss_of(g->worst, size) / WORST));
     }
     *worst = 1 - most;
+    *lost = loss;
     return 1 - part * loss;
 }
 
@@ -764,14 +765,15 @@ static double top1_of(const HnOutputSums *s)
 
 void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
 {
-    double worst;
-    const double r2 = r2_of(s, &worst);
+    double worst, lost;
+    const double r2 = r2_of(s, &worst, &lost);
     *score = (HnOutputScore){ .top1 = top1_of(s),
                               .cos = s->n_cos > 0 ? s->cos / s->n_cos : NAN,
                               .worst_cos = s->worst_cos,
                               .scores = scores_of(s),
                               .r2 = r2,
                               .worst_r2 = worst,
+                              .lost = lost,
                               .signal = s->signal,
                               .noise = s->noise };
 }

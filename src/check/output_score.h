@@ -74,6 +74,7 @@ void hn_output_view_clear(HnOutputView *v);
 typedef struct {
     double top1, cos, worst_cos, scores, r2; /* as in HnScore; NaN: it has none */
     double worst_r2;                         /* of a single sample, whole */
+    double lost;                             /* 1 - r2, of classes the whole of it, too */
     double signal, noise;                    /* sums of squares */
 } HnOutputScore;
 

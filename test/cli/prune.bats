@@ -78,6 +78,20 @@ prunes() {
     holds '.score.how == "left out in turn" and .score.samples == 5'
 }
 
+@test "prune: outputs of which little is left are named, with the reason" {
+    "$root/.deps/venv/bin/python" -c "import numpy as np; np.savez('images.npz', image=np.load('$digits/train.npz')['image'])"
+    prunes --calib images.npz --samples 3 --ratio 0.6 --force
+    holds '.outputs[0] | .spread_db < 13 and .seen_db > 13 and .reason == "samples are few"'
+    prunes --calib images.npz --samples 256 --ratio 0.9 --force
+    holds '.outputs[0] | .spread_db < 13 and (.reason | type) == "string"'
+    prunes --calib images.npz --samples 256 --ratio 0.1 --force
+    holds '.outputs[0] | .spread_db > 13 and .reason == null'
+    prunes --calib images.npz --samples 6 --ratio 0.1 --force
+    holds '.outputs[0] | (.reason == null) == (.spread_db > 13 and 2 * (.seen_db - .spread_db) <= .spread_db - 13)'
+    run hone-prune "$digits/model.onnx" --calib images.npz --samples 3 --ratio 0.6 --force -o out.onnx
+    [[ "$output" =~ "output '"[^\']*"': its error is "[0-9.-]*" dB below its spread, "[0-9.]*" dB on samples that weights were fitted to: samples are few" ]]
+}
+
 @test "prune: other scores choose other channels, and are no better" {
     prunes --calib "$digits/train.npz" --samples 128 --ratio 0.5 --force
     best=$(jq .score.sqnr_db report.json)
