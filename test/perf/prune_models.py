@@ -6,9 +6,8 @@ usage: prune_models.py TOOLS PART... MODEL_DIR...
 A folder holds model.onnx and test_data_set_N with input_K.pb. Parts:
 
     ratio=R     prunes by half of the sets (every other one) with --ratio R, and holds each output against the original's on the other
-                half: dB of the error below the output's own spread, in hone and in ONNX Runtime, which have to agree; an output of less
-                than 13 dB has to be named in the report. "classes": those that got no smaller. "weights": the largest part of a layer's
-                weights that is left, of layers that read and make channels that may go
+                half: dB of the error below the output's own spread ("told": by hone-prune), by ONNX Runtime, with which hone has to
+                agree. Of an output of less than 13 dB it is said how the report names it
     flops=F     with --flops F and all sets: time over the dense model's in hone and in ONNX Runtime, one thread, interleaved
     latency=T   with --latency T and all sets: the same
     max-drop=P  with nothing but --max-drop P: the same, or why nothing was written
