@@ -660,47 +660,6 @@ static void test_threads_agree(void)
 }
 
 /* Kernels that move elements: layouts in front of them end there, or go on. */
-/* Tiles of the part with most of them, over what each had if all had the same. */
-static double load(int64_t rows, int64_t columns, int parts, gboolean tall)
-{
-    const int64_t height = hn_gemm_kernel_rows(), width = hn_gemm_kernel_cols();
-    const int64_t strips = (rows + height - 1) / height, panels = (columns + width - 1) / width;
-    int down = 0, across = 0;
-    hn_gemm_kernel_grid(rows, strips, panels, tall, parts, &down, &across);
-    g_assert_cmpint(down, >, 0);
-    g_assert_cmpint(across, >, 0);
-    g_assert_cmpint(down * across, <=, parts);
-    int64_t most = 0;
-    for (int i = 0; i < down; i++)
-        for (int j = 0; j < across; j++) {
-            const int64_t some = rows * (i + 1) / down - rows * i / down;
-            const int64_t share = (some + height - 1) / height * (panels * (j + 1) / across - panels * j / across);
-            most = MAX(most, share);
-        }
-    return (double)most * parts / (double)(strips * panels);
-}
-
-/* How products are shared by 4 to 64 threads: evenly, where there are tiles enough for each. */
-static void test_shares(void)
-{
-    static const int64_t sizes[][2] = { { 3136, 64 }, { 784, 512 },  { 196, 1024 }, { 49, 2048 },
-                                        { 128, 768 }, { 128, 3072 }, { 197, 2304 }, { 12544, 32 },
-                                        { 64, 6625 }, { 2048, 96 },  { 512, 512 },  { 1, 4096 } };
-    for (guint i = 0; i < G_N_ELEMENTS(sizes); i++)
-        for (int parts = 4; parts <= 64; parts++)
-            for (int tall = 0; tall < 2; tall++) {
-                const double tiles =
-                    (double)sizes[i][0] / hn_gemm_kernel_rows() * (double)sizes[i][1] / hn_gemm_kernel_cols();
-                const double most = load(sizes[i][0], sizes[i][1], parts, tall == 1);
-                const double limit = tiles >= 8 * parts ? 1.5 : tiles >= 2 * parts ? 2 : 1 + parts;
-                if (most > limit) {
-                    g_test_message("%d parts of %d x %d, %d: %g", parts, (int)sizes[i][0], (int)sizes[i][1], tall,
-                                   most);
-                    g_test_fail();
-                }
-            }
-}
-
 static void test_moves(void)
 {
     static const char *const nodes[] = {
@@ -776,7 +735,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/fused", test_fused);
     g_test_add_func("/cpu/posts", test_posts);
     g_test_add_func("/cpu/conv-planar", test_conv_planar);
-    g_test_add_func("/cpu/shares", test_shares);
     g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/no-first-result", test_no_first_result);
     g_test_add_func("/cpu/bf16", test_bf16);

@@ -292,12 +292,13 @@ void hn_gemm_kernel_grid(int64_t rows, int64_t strips, int64_t panels, gboolean 
 }
 
 /* In how many pieces of one side threads share a product, where each piece reads the other operand of so many elements
- * anew: as many as cost little, if that does not stay in a thread's second cache. 0: not evenly. */
+ * anew: as many as cost little, if that does not stay in a thread's second cache, and as many for each thread. 0: not
+ * evenly. */
 static int64_t pieces_of(int64_t side, int64_t least, int64_t other, int threads)
 {
     const int64_t most = MIN(side / least, HN_PARALLEL_PIECES * threads);
     const int64_t pieces = other <= NEAR_OTHER ? most : MIN(most, side / FAR_SIDE);
-    return pieces >= 2 * threads ? pieces : 0;
+    return pieces >= 2 * threads ? pieces - pieces % threads : 0;
 }
 
 HnGemmCut hn_gemm_cut(int64_t m, int64_t n, int64_t k, gboolean anew, int threads)
