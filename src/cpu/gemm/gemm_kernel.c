@@ -101,7 +101,8 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 #define LATE_ROWS 24                /* of results that late post operations are done to at once: near still */
 #define BLOCK_K 2400                /* rows of a panel that are used at once */
 #define PACK_K 512               /* the same where A is packed: its rows are read as they lie, the panel stays near */
-#define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
+#define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; where rows of C are longer ... */
+#define BLOCK_C (128 * 1024 / 4) /* ... of C, whose lines come from beyond while others are computed ... */
 #define NEAR_B (128 * 1024 / 4)  /* ... and so few elements of B are read anew for each block */
 
 /* What tiles see as k, below too: with pairs, words. */
@@ -124,11 +125,12 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     const int64_t whole = depth_of(g);
     const gboolean last = k + t->k >= whole, turned = is_turned(g);
     const HnGemmKernelFn *fns = g->pairs ? hn_gemm_pairs_fns(t->cols) : hn_gemm_kernel_fns(t->cols);
-    /* the next columns' panel is brought closer, a part by each strip: memory is slower than the products of one */
+    /* the next columns' panel is brought closer, a part by each strip: memory is slower than the products of one; or,
+     * where A is the larger one, at its first reading the next strip */
     const gboolean ahead = g->b_pitch == 0 && g->panels == NULL;
+    const gboolean first = c == 0 && g->m > g->n && g->room == NULL && g->a_k <= 1 && g->a_pitch == t->k;
     const int64_t cols = hn_gemm_kernel_cols();
     const float *a[HN_GEMM_KERNEL_MAX_ROWS];
-    t->next_step = (cols + strips - 1) / strips;
     t->a = a;
     t->accumulate = g->accumulate || k > 0;
     t->lo = last ? g->lo : HN_GEMM_KERNEL_LOW;
@@ -144,7 +146,8 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
         for (int64_t r = 0; r < n; r++)
             a[r] = packed != NULL ? packed + r * (turned ? 1 : t->k) : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
         t->c = g->c + i * g->c_pitch + c;
-        t->next = ahead ? t->b + whole * cols + t->k * cols * s / strips : NULL;
+        t->next = first ? a[0] + n * t->k : ahead ? t->b + whole * cols + t->k * cols * s / strips : NULL;
+        t->next_step = first ? n : (cols + strips - 1) / strips;
         t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
         fns[n - 1](t);
         if (last && g->lates > 0 && (i + n - late >= LATE_ROWS || s == strips - 1)) {
@@ -261,8 +264,8 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
     const int64_t max_rows = hn_gemm_kernel_rows(), whole = depth_of(g);
     int64_t depth;
     block_of(whole, g->room != NULL || g->panels != NULL ? PACK_K : BLOCK_K, &depth);
-    const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
-    const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
+    const gboolean longer = 2 * depth <= g->n && depth * g->n <= NEAR_B;
+    const int64_t most = MAX(4, (longer ? BLOCK_C / g->n : BLOCK_A / depth) / max_rows) * max_rows;
     const int64_t blocks = (r1 - r0 + most - 1) / most, turns = MAX(1, (whole + depth - 1) / depth);
     for (int64_t i = 0; i < blocks * turns; i++) { /* panels that are packed on the way serve all blocks of rows */
         const int64_t block = g->panels != NULL ? i % blocks : i / turns,

@@ -38,13 +38,28 @@
 #define COME(i)                                                                                         \
     for (int line = 0; i < rows && line < (two ? 2 : 1) * LANES; line += 16) /* of C, for the stores */ \
         __builtin_prefetch(c + i * c_pitch + line, 1, 3);
+#define COME_CLOSER(from, to) /* lines; one vector leaves no time for it */ \
+    for (int line = from; two && line < (to); line++)                       \
+        __builtin_prefetch(next + 16 * line, 0, 2);
 #define POINT(i) const float *const a##i = i < rows ? a[i] + at : NULL;
-#define FIRST(i)                            \
-    if (i < rows) {                         \
-        const HN_VEC v = HN_VSET(a##i[ka]); \
-        p##i = TILE_FMA(v, b0, p##i);       \
-        if (two)                            \
-            q##i = TILE_FMA(v, b1, q##i);   \
+#define ADD_AT(i, at)                         \
+    if (i < rows) {                           \
+        const HN_VEC v = HN_VSET(a##i[(at)]); \
+        p##i = TILE_FMA(v, b0, p##i);         \
+        if (two)                              \
+            q##i = TILE_FMA(v, b1, q##i);     \
+    }
+#define FIRST(i) ADD_AT(i, ka)
+#define FIRST_0(i) ADD_AT(i, k)
+#define FIRST_1(i) ADD_AT(i, k + 1)
+#define FIRST_2(i) ADD_AT(i, k + 2)
+#define FIRST_3(i) ADD_AT(i, k + 3)
+/* Of four k in a row. */
+#define ONE_OF_FOUR(j, ADD)                                                     \
+    {                                                                           \
+        const float *const row = b + (j)*b_pitch;                               \
+        const HN_VEC b0 = HN_VLOAD(row), b1 = two ? HN_VLOAD(row + LANES) : b0; \
+        EACH_ROW(ADD)                                                           \
     }
 #define SECOND(i)                                 \
     if (i < rows) {                               \
@@ -133,11 +148,25 @@ static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(tile)(co
             EACH_ROW(SECOND)
         }
         const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
-        const int64_t next_step = t->next != NULL ? t->next_step : 2 * LANES;
+        const int64_t next_step = t->next != NULL ? t->next_step : 0;
+        if (!few && a_k == 1)
+            for (; k + 4 <= t->k; k += 4, b += 4 * b_pitch, next += 4 * next_step) {
+                COME_CLOSER(0, 1)
+                if (next_step > 4)
+                    COME_CLOSER(1, 2)
+                if (next_step > 8)
+                    COME_CLOSER(2, 4)
+                if (next_step > 16)
+                    COME_CLOSER(4, 8)
+                ONE_OF_FOUR(0, FIRST_0)
+                ONE_OF_FOUR(1, FIRST_1)
+                ONE_OF_FOUR(2, FIRST_2)
+                ONE_OF_FOUR(3, FIRST_3)
+            }
+        ka = few ? ka : k * a_k;
         TWICE
         for (; k < t->k; k++, ka += a_k, b += b_pitch, next += next_step) {
-            for (int line = 0; two && line < 2 * LANES; line += 16) /* one vector leaves no time for it */
-                __builtin_prefetch(next + line, 0, 2);
+            COME_CLOSER(0, 2 * LANES / 16)
             const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
             EACH_ROW(FIRST)
         }
@@ -234,9 +263,16 @@ static const HnGemmKernelFn TILE_NAME(fns)[2][HN_GEMM_KERNEL_MAX_ROWS] = {
 #undef BEGIN
 #undef RESUME
 #undef COME
+#undef COME_CLOSER
 #undef LEAST_TO_COME
 #undef POINT
+#undef ADD_AT
 #undef FIRST
+#undef FIRST_0
+#undef FIRST_1
+#undef FIRST_2
+#undef FIRST_3
+#undef ONE_OF_FOUR
 #undef SECOND
 #undef JOIN
 #undef SUM
