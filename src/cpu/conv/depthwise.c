@@ -2,7 +2,8 @@
  * Depthwise convolutions channels last: each channel has a window of its own. Vectors are channels; tiles of a few
  * output columns read their inputs through pointers, so that a column or row of padding is one of zeros.
  *
- * Channels go in strips whose rows stay in the first cache from one row of outputs to the next.
+ * Channels go in strips whose rows stay in the first cache from one row of outputs to the next. Where a channel of the
+ * source has a few outputs, it is copied as often first.
  */
 #include "cpu/conv/depthwise.h"
 
@@ -19,6 +20,7 @@
 #define STRIP_LEAST 32         /* channels */
 #define TILE_BYTES (40 << 10)  /* of weights and inputs of all channels of a tile, which stay in the first cache */
 #define MAX_TAPS 1024
+#define MOST_TIMES 4   /* outputs of a channel */
 #define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
 
 #define HN_LOOPS "cpu/conv/depthwise_loops.h"
@@ -26,12 +28,13 @@
 
 typedef struct {
     HnConvPlan plan;
-    gboolean turned;      /* weights are those of a ConvTranspose */
-    HnWindowAxis axis[3]; /* depth, height, width */
-    int64_t channels, strip;
-    int64_t columns, taps; /* input columns of the widest tile; taps of the window */
-    const HnDepthFn *fn;   /* by outputs of a tile */
-    float *weights;        /* [taps][channels], then the bias [channels], then as many zeros */
+    gboolean turned;         /* weights are those of a ConvTranspose */
+    HnWindowAxis axis[3];    /* depth, height, width */
+    int64_t channels, strip; /* of the result */
+    int64_t times;           /* outputs of each channel of the source */
+    int64_t columns, taps;   /* input columns of the widest tile; taps of the window */
+    const HnDepthFn *fn;     /* by outputs of a tile */
+    float *weights;          /* [taps][channels], then the bias [channels], then as many zeros */
     const float *bias, *zeros;
     gboolean bias_read; /* the bias is an input at run time, with nothing to be folded into it */
     HnEpilogue epilogue;
@@ -60,7 +63,7 @@ static const char *reject(const HnStep *s, HnConvKind kind)
         return reason;
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
+    if (plan.in_channels != 1 || plan.out_channels > (kind == HN_CONV_TURNED ? 1 : MOST_TIMES) || plan.group < 4)
         return "groups of several channels, or few groups";
     const HnWindowAxis *v = &plan.axis[plan.n - 1];
     if (plan.taps > MAX_TAPS || v->stride > MAX_SPREAD || v->dilation > MAX_SPREAD)
@@ -159,6 +162,12 @@ const HnDepthFn *hn_depth_any(int64_t channels)
     return choose_tiles(&any);
 }
 
+/* Where the copied source lies in scratch memory, behind what each thread has. */
+static gsize copies_at(const Depthwise *d)
+{
+    return (d->part_bytes * (gsize)d->threads + 63) / 64 * 64;
+}
+
 static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
@@ -169,7 +178,8 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         return FALSE;
     d->turned = turned;
     three_axes(&d->plan, d->axis);
-    d->channels = d->plan.group;
+    d->times = d->plan.out_channels;
+    d->channels = d->plan.group * d->times;
     d->taps = d->plan.taps;
     d->bias_read = b != NULL && !s->in[2].slot->constant;
     d->weights = g_new0(float, (gsize)((d->taps + 2) * d->channels));
@@ -189,7 +199,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         d->strip = MAX(STRIP_BYTES / (x->bytes <= NEAR_BYTES ? row : tile) / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
-    s->scratch_bytes = d->part_bytes * (gsize)d->threads;
+    s->scratch_bytes = copies_at(d) + (d->times > 1 ? (gsize)(x->n * d->times) * sizeof(float) : 0);
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
     s->in[1].unread = TRUE;
@@ -308,8 +318,10 @@ static void run_rows(gpointer step, int thread, int64_t lo, int64_t hi)
     const HnStep *s = step;
     const Depthwise *d = s->state;
     const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
-    const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot), window = a->kernel * h->kernel;
-    const float *x = hn_cpu_data(&s->in[0]);
+    const int64_t xp = d->times > 1 ? d->channels : hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
+    const int64_t window = a->kernel * h->kernel;
+    const float *x =
+        d->times > 1 ? (const float *)(gpointer)((char *)s->scratch + copies_at(d)) : hn_cpu_data(&s->in[0]);
     float *y = hn_cpu_data(&s->out[0]);
     Rows r;
     r.from = (const float **)(void *)((char *)s->scratch + (gsize)thread * d->part_bytes);
@@ -339,10 +351,26 @@ static void run_rows(gpointer step, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* Pixels [lo, hi) of the source, each channel as often as it has outputs. */
+static void copy_pixels(gpointer step, G_GNUC_UNUSED int thread, int64_t lo, int64_t hi)
+{
+    const HnStep *s = step;
+    const Depthwise *d = s->state;
+    const int64_t pitch = hn_slot_pitch(s->in[0].slot);
+    const float *x = hn_cpu_data(&s->in[0]);
+    float *to = (float *)(gpointer)((char *)s->scratch + copies_at(d)) + lo * d->channels;
+    for (int64_t i = lo; i < hi; i++)
+        for (int64_t c = 0; c < d->plan.group; c++)
+            for (int64_t k = 0; k < d->times; k++)
+                *to++ = x[i * pitch + c];
+}
+
 static gboolean depthwise_run(HnStep *s, GError **error)
 {
     (void)error;
     const Depthwise *d = s->state;
+    if (d->times > 1)
+        hn_parallel_for(d->plan.batch * d->plan.x_plane, d->threads, copy_pixels, s);
     hn_parallel_for(d->plan.batch * d->axis[0].out * d->axis[1].out, d->threads, run_rows, s);
     return TRUE;
 }
