@@ -9,9 +9,10 @@
 #include "check/session_need.h"
 #include "hone_quantize.h"
 
-#define SLACK 1.05        /* of what is counted: graphs and plans grow, too, ... */
-#define SPARE (256 << 10) /* ... by some bytes in any model */
-#define SPAN 1.0          /* stands for all ranges: none is known, and none has a part in sizes */
+#define SLACK 1.05      /* of what is counted: graphs and plans grow, too, ... */
+#define SPARE (3 << 19) /* ... by some bytes in any model, and what libraries keep is nowhere counted */
+#define LOOKED 256      /* samples, at most, of which the largest is planned for */
+#define SPAN 1.0        /* stands for all ranges: none is known, and none has a part in sizes */
 
 /* Bytes of a model, beside what the command has anyway. */
 typedef struct {
@@ -130,27 +131,48 @@ gboolean quantize_charge_program(Quantize *q, GError **error)
     return TRUE;
 }
 
+/* The one whose inputs are largest: samples may have different shapes. */
+static HnSample *largest_sample(const Quantize *q, GError **error)
+{
+    g_autoptr(HnSample) largest = NULL;
+    gsize most = 0;
+    for (int64_t i = 0; i < MIN(hn_data_count(q->data), LOOKED); i++) {
+        g_autoptr(HnSample) s = hn_data_load(q->data, i, error);
+        gsize bytes = 0;
+        if (s == NULL)
+            return NULL;
+        for (int k = 0; k < s->n; k++)
+            bytes += s->in[k] != NULL ? s->in[k]->bytes : 0;
+        if (largest != NULL && bytes <= most)
+            continue;
+        hn_sample_free(largest);
+        largest = g_steal_pointer(&s);
+        most = bytes;
+    }
+    return g_steal_pointer(&largest);
+}
+
 /* *known: phases planned so far; FALSE where the next one cannot be. */
 static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
 {
-    g_autoptr(HnSample) first = hn_data_load(q->data, 0, error);
-    g_autoptr(HnModel) m = first != NULL ? quantize_open_prepared(q, error) : NULL;
+    g_autoptr(HnSample) largest = largest_sample(q, error);
+    g_autoptr(HnModel) m = largest != NULL ? quantize_open_prepared(q, error) : NULL;
     Need f32 = { 0 }, trial = { 0 };
     gsize calibration, histograms;
     if (m == NULL || !quantize_charge_program(q, error))
         return FALSE;
     const gsize here = hn_budget_used(q->ctx->budget);
-    if (!plan_session(q, m, first->in, &f32, error))
+    if (!plan_session(q, m, largest->in, &f32, error))
         return FALSE;
     /* what the original says, or its session, which says it again */
     const gsize kept = hn_scorer_kept_bytes(q->held, f32.outputs);
     const gboolean all = kept == (gsize)q->held * f32.outputs;
     const gsize rest = here + kept + (all ? 0 : f32.session);
     need[(*known)++] = rest + (all ? f32.session : 0);
-    if (!plan_calibration(q, first->in, &calibration, &histograms, error))
+    if (!plan_calibration(q, largest->in, &calibration, &histograms, error))
         return FALSE;
     need[(*known)++] = rest + calibration;
-    if (!plan_trial(q, first->in, &trial, error))
+    if (!plan_trial(q, largest->in, &trial, error))
         return FALSE;
     need[(*known)++] = rest + trial.model + MAX(f32.session, trial.session);
     need[PHASE_CALIBRATION] = MAX(need[PHASE_CALIBRATION], need[PHASE_TRIAL] + histograms);

@@ -183,7 +183,8 @@ static gboolean run_command(const HnScorer *s, HnModel *m, HnScore *score, GErro
 
 static HnSession *open_session(const HnScorer *s, HnModel *m, int threads, GError **error)
 {
-    const HnSessionOptions o = { .threads = threads, .budget = s->o.budget };
+    const gboolean limited = s->o.budget != NULL && hn_budget_limit(s->o.budget) > 0; /* plans of other shapes go */
+    const HnSessionOptions o = { .threads = threads, .budget = s->o.budget, .plan_cache = limited ? 1 : 0 };
     return hn_session_new(m, s->o.backend, &o, error);
 }
 

@@ -252,6 +252,20 @@ needed() {
     [ ! -e no.onnx ]
 }
 
+@test "quantize: --mem-limit is planned for the largest of samples that differ in length" {
+    local limit
+    mkdir -p long
+    for rows in 2 8000 8500 9000; do
+        npy make '<f4' $rows,3 "$(seq 1 $((3 * rows)) | awk '{ printf "%d ", $1 * 7 % 17 - 8 }')" long/$rows.npy
+    done
+    limit=$(hone-quantize -v trained.onnx --calib long --mode weights --force -o out.onnx --mem-limit 1G 2>&1 >/dev/null |
+        sed -n 's/.*: memory: //p' | grep -o '[0-9.]* [KM]B' |
+        awk '{ n = $1 * ($2 == "MB" ? 1e6 : 1e3); if (n > most) most = n } END { printf "%d\n", most * 21 / 20 }')
+    [ "$limit" -gt 9000000 ]
+    succeeds hone-quantize -q trained.onnx --calib long --mode weights --force -o out.onnx --mem-limit "$limit"
+    refuses 6 "too small; needed: " hone-quantize -q trained.onnx --calib long --mode weights --mem-limit $((limit * 3 / 4)) -o no.onnx
+}
+
 # in_time SECONDS OPTION...: within that, a tenth of it and 1 s, with a file that does what the report says
 in_time() {
     local start end seconds=$1
