@@ -225,24 +225,6 @@ class Experts(nn.Module):
         return self.out(F.layer_norm(y, y.shape[2:]).mean(1))
 
 
-class Conformer(nn.Module):
-    def __init__(self, d=48):
-        super().__init__()
-        self.first, self.half = nn.Linear(20, d), nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 2 * d), nn.SiLU(), nn.Linear(2 * d, d))
-        self.norm, self.attend = nn.LayerNorm(d), nn.MultiheadAttention(d, 4, batch_first=True)
-        self.conv = nn.Sequential(nn.Conv1d(d, 2 * d, 1), nn.GLU(1), nn.Conv1d(d, d, 15, padding=7, groups=d), nn.BatchNorm1d(d),
-                                  nn.SiLU(), nn.Conv1d(d, d, 1))
-        self.out = nn.Linear(d, CLASSES)
-
-    def forward(self, x):
-        y = self.first(x)
-        y = y + 0.5 * self.half(y)
-        z = self.norm(y)
-        y = y + self.attend(z, z, z, need_weights=False)[0]
-        y = y + self.conv(y.transpose(1, 2)).transpose(1, 2)
-        return self.out(y[:, ::2].mean(1))
-
-
 IMAGE = (3, 32, 32)
 # a network, the shape of a sample, and for tokens how many there are
 MORE = {
@@ -258,5 +240,4 @@ MORE = {
     "grown": (Grown, IMAGE, 0),
     "windows": (Windows, IMAGE, 0),
     "experts": (Experts, (32,), 64),
-    "conformer": (Conformer, (64, 20), 0),
 }
