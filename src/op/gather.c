@@ -355,6 +355,7 @@ const HnOp hn_op_gatherelements = {
     .cost = hn_cost_move,
     .ref = gatherelements_ref,
     .grad = gatherelements_grad,
+    .trained = 1,
     .batch = hn_gatherelements_batch,
     .quant = { .kind = HN_Q_PASS },
 };
@@ -464,6 +465,7 @@ const HnOp hn_op_gathernd = {
     .cost = hn_cost_move,
     .ref = gathernd_ref,
     .grad = gathernd_grad,
+    .trained = 1,
     .batch = hn_gathernd_batch,
     .quant = { .kind = HN_Q_PASS },
 };

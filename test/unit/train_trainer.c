@@ -64,6 +64,10 @@ static void test_trainable(void)
         { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %c = Concat(a:f32[1,4], b:f32[2,4]) axis=0 %y = MatMul(%x, %c) }",
           "a b" },
         { "opset 17 graph g(%x:i64[2,3]) -> (%y) { %y = Gather(w:f32[10,4], %x) }", "w" },
+        { "opset 17 graph g(%x:i64[2,3]) -> (%y) { %t = Transpose(w:f32[4,9,9]) perm=[1,2,0] %y = GatherND(%t, "
+          "at:i64[3,2]={0,1,2,3,4,5}) }",
+          "w" },
+        { "opset 17 graph g(%x:i64[2,3]) -> (%y) { %y = GatherElements(w:f32[10,3], %x) }", "w" },
         /* operands: of what is computed, but not of the input itself, and no single numbers */
         { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %p = Sub(%x, mean:f32[3]) %r = Relu(%p) %q = Mul(%r, scale:f32[3]) "
           "%y = Add(%q, one:f32[1]) }",
