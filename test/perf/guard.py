@@ -154,7 +154,7 @@ class Guard:
                         noise += float(((a.astype("f8") - b.astype("f8")) ** 2).sum())
                 db = 10 * np.log10(signal / noise) if noise > 0 else 120.0
                 lo, hi = interval_of(report)
-                self.row(lo is not None and lo <= db <= hi, model=os.path.basename(model), left=os.path.basename(left), db=float(db),
+                self.row(bool(lo is not None and lo <= db <= hi), model=os.path.basename(model), left=os.path.basename(left), db=float(db),
                          lo=lo, hi=hi, each=" ".join(f"{x:.1f}" for x in report.get("samples_db", [])))
 
     def results(self, model, test_set, work):
