@@ -12,8 +12,9 @@
 #define INTERVAL_NS ((guint64)1000000000 / 6)
 #define BAR_WIDTH 24
 #define LEAST_BAR 8
-#define BESIDE_BAR 52 /* columns of what else a line says */
-#define WHAT_WIDTH 28
+#define BEHIND_BAR 34  /* columns: "[]  45 %  12.3 k/s  1.23 min left" */
+#define WHAT_WIDTH 28  /* of what is done, where the terminal has ... */
+#define USUAL_WIDTH 80 /* ... so many columns; half of what it has more, too */
 #define COMMAND "    " /* begins a line that somebody may copy: never broken */
 
 struct HnBar {
@@ -97,7 +98,8 @@ static void wipe(HnBar *bar)
 
 static void append_bar(const HnBar *bar, GString *line, double part)
 {
-    const int width = CLAMP(hn_terminal_width(bar->fd) - BESIDE_BAR, LEAST_BAR, BAR_WIDTH), full = (int)(part * width);
+    const int room = hn_terminal_width(bar->fd) - (int)line->len - BEHIND_BAR;
+    const int width = CLAMP(room, LEAST_BAR, BAR_WIDTH), full = (int)(part * width);
     g_string_append_c(line, '[');
     for (int i = 0; i < width; i++)
         g_string_append_c(line, i < full ? '=' : i == full ? '>' : ' ');
@@ -114,12 +116,22 @@ static void show(HnBar *bar, GString *line, guint64 now)
     bar->drawn_ns = now;
 }
 
+/* Bytes of what is told that there is room for: parts behind a comma are left out as a whole. */
+static int shown_of(const HnBar *bar)
+{
+    const int most = WHAT_WIDTH + MAX(hn_terminal_width(bar->fd) - USUAL_WIDTH, 0) / 2, all = (int)strlen(bar->what);
+    int n = MIN(most, all);
+    while (n > 0 && n < all && bar->what[n] != ',')
+        n--;
+    return n > 0 ? n : MIN(most, all);
+}
+
 /* "2/5 repairs      " */
 static void append_what(const HnBar *bar, GString *line)
 {
     if (bar->phases > 1)
         g_string_append_printf(line, "%u/%u ", bar->phase, bar->phases);
-    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
+    g_string_append_printf(line, "%-*.*s ", 12, shown_of(bar), bar->what);
 }
 
 /* "reading samples  [=====>      ]  45 %  1.2 k/s  3.0 s left" */
@@ -186,6 +198,15 @@ void hn_bar_part(HnBar *bar, const char *what, double part)
     g_mutex_unlock(&bar->lock);
 }
 
+/* The work that is shown already: what its name counts, as in "epoch 3/40, loss 0.31", may be another. */
+static gboolean goes_on(const HnBar *bar, const char *what, guint64 done)
+{
+    const gsize name = strcspn(what, "0123456789");
+    const gboolean same = strncmp(bar->what, what, sizeof bar->what - 1) == 0;
+    return same || (name > 0 && done >= bar->phase_done && strcspn(bar->what, "0123456789") == name &&
+                    strncmp(bar->what, what, name) == 0);
+}
+
 void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)
 {
     HnBar *bar = data;
@@ -193,11 +214,11 @@ void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)
         return;
     guint64 now = hn_now_ns();
     g_mutex_lock(&bar->lock);
-    if (strncmp(bar->what, what, sizeof bar->what - 1) != 0) {
-        g_strlcpy(bar->what, what, sizeof bar->what);
+    if (!goes_on(bar, what, done)) {
         bar->phase_ns = now;
         bar->phase_done = done;
     }
+    g_strlcpy(bar->what, what, sizeof bar->what);
     if (is_due(bar, now))
         draw(bar, done, total, now);
     g_mutex_unlock(&bar->lock);

@@ -50,6 +50,17 @@ bars() {
     bars hone-bench digits --time 1 --csv
 }
 
+# what the bar says changes at each step, and it goes on all the same; a part that does not fit is left out
+@test "terminal: how long training takes" {
+    learns() {
+        NO_COLOR=1 run --separate-stderr python3 "$here/terminal.py" "$1" hone-distill --student digits --data digits/train.npz \
+            --val digits/test.npz --loss ce --epochs 80 --lr 0.0001 --force -o learned.onnx
+        [ "$status" -eq 0 ] && grep -qE "$2" <<<"$stderr" || explain "$1 columns"
+    }
+    learns 80 '^epoch [0-9]+/80, loss [0-9.e-]+ +\[.* left'
+    learns 120 '^epoch [0-9]+/80, loss [0-9.e-]+, best [^,[]+ +\[.* left'
+}
+
 @test "terminal: reports of what a model is, says and takes" {
     fits hone
     fits hone-inspect digits --nodes --weights
