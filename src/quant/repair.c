@@ -241,7 +241,7 @@ static gboolean change_units(Repair *r, HnQuantPlan **p, gboolean from_samples, 
         return FALSE;
     *what = g_strdup_printf("%u of %u channels may change, in %u sets; %.2f times the noise are promised", log.free,
                             log.channels, log.sets, log.noise);
-    r->changes = log.sets > 0 && log.noise < 1;
+    r->changes = log.sets > 0 && (r->o->anyway || log.noise < 1);
     if (!r->changes)
         return TRUE;
     g_hash_table_remove_all((*p)->integers); /* of other weights */
