@@ -190,7 +190,7 @@ def interval_of(report):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("--hone", default="build/tools")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--json")
