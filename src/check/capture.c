@@ -116,7 +116,7 @@ gboolean hn_capture_all(HnCapture *t, HnCaptureFn fn, gpointer data, GError **er
         if (s == NULL || !hn_capture_run(t, s, values, error))
             return FALSE;
         for (guint i = 0; i < t->n; i++)
-            if (values[i] != NULL && values[i]->n > 0 && !fn(data, i, values[i], error))
+            if (values[i] != NULL && values[i]->n > 0 && !fn(data, k, i, values[i], error))
                 return FALSE;
     }
     return TRUE;

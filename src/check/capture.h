@@ -30,8 +30,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnCapture, hn_capture_free)
 /* values[i], that of names[i], stays until the next call. Errors: those of hn_session_run(), INTERRUPTED. */
 gboolean hn_capture_run(HnCapture *t, const HnSample *s, HnTensor **values, GError **error);
 
-/* Told of value i of a sample. FALSE with an error ends it. */
-typedef gboolean (*HnCaptureFn)(gpointer data, guint i, const HnTensor *value, GError **error);
+/* Told of value i of a sample, whose number counts from the first that is looked at. FALSE with an error ends it. */
+typedef gboolean (*HnCaptureFn)(gpointer data, int64_t sample, guint i, const HnTensor *value, GError **error);
 /* All samples. */
 gboolean hn_capture_all(HnCapture *t, HnCaptureFn fn, gpointer data, GError **error);
 

@@ -198,13 +198,21 @@ void hn_bar_part(HnBar *bar, const char *what, double part)
     g_mutex_unlock(&bar->lock);
 }
 
-/* The work that is shown already: what its name counts, as in "epoch 3/40, loss 0.31", may be another. */
+/* Bytes in front of what is counted, as in "epoch 3/40, loss 0.31". */
+static gsize name_of(const char *what)
+{
+    return strcspn(what, "0123456789");
+}
+
+/* The work that is shown already: what is counted may be another. */
 static gboolean goes_on(const HnBar *bar, const char *what, guint64 done)
 {
-    const gsize name = strcspn(what, "0123456789");
-    const gboolean same = strncmp(bar->what, what, sizeof bar->what - 1) == 0;
-    return same || (name > 0 && done >= bar->phase_done && strcspn(bar->what, "0123456789") == name &&
-                    strncmp(bar->what, what, name) == 0);
+    const gsize name = name_of(what);
+    if (strncmp(bar->what, what, sizeof bar->what - 1) == 0)
+        return TRUE;
+    if (name == 0 || name != name_of(bar->what) || done < bar->phase_done)
+        return FALSE;
+    return strncmp(bar->what, what, name) == 0;
 }
 
 void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)

@@ -108,7 +108,7 @@ typedef struct {
     gboolean f32;
 } Means;
 
-static gboolean add_means(gpointer data, guint i, const HnTensor *x, GError **error)
+static gboolean add_means(gpointer data, G_GNUC_UNUSED int64_t sample, guint i, const HnTensor *x, GError **error)
 {
     const Means *s = data;
     Target *t = s->targets->pdata[i];

@@ -195,7 +195,7 @@ static void add_reader(Equalize *e, const HnNode *n)
             add_operand(e, hn_node_in(n, (int)i));
 }
 
-static gboolean look(gpointer data, guint i, const HnTensor *x, GError **error)
+static gboolean look(gpointer data, G_GNUC_UNUSED int64_t sample, guint i, const HnTensor *x, GError **error)
 {
     Seen *s = ((GPtrArray *)data)->pdata[i];
     (void)error;

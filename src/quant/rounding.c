@@ -227,28 +227,15 @@ static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor
     return TRUE;
 }
 
-static gboolean saw(const Rounding *r, guint i, const HnTensor *x, GError **error)
+/* A sample is for the part of its own where there are several plans. */
+static gboolean saw(gpointer data, int64_t sample, guint i, const HnTensor *x, GError **error)
 {
+    Rounding *r = data;
+    r->part = r->plans > 1 ? sample : 0;
     for (guint k = 0; k < r->layers->len; k++) {
         Layer *l = r->layers->pdata[k];
         for (guint j = 0; j < l->nodes->len; j++)
             if (g_array_index(l->inputs, guint, j) == i && !see(r, l, l->nodes->pdata[j], x, error))
-                return FALSE;
-    }
-    return TRUE;
-}
-
-/* All samples, each for the part of its own where there are several plans. */
-static gboolean look_at_all(Rounding *r, HnCapture *capture, guint inputs, GError **error)
-{
-    g_autofree HnTensor **x = g_new0(HnTensor *, inputs + 1u);
-    for (int64_t k = 0; k < r->o->n; k++) {
-        g_autoptr(HnSample) s = hn_data_load(r->o->data, r->o->first + k, error);
-        r->part = r->plans > 1 ? k : 0;
-        if (s == NULL || !hn_capture_run(capture, s, x, error))
-            return FALSE;
-        for (guint i = 0; i < inputs; i++)
-            if (x[i] != NULL && x[i]->n > 0 && !saw(r, i, x[i], error))
                 return FALSE;
     }
     return TRUE;
@@ -623,8 +610,8 @@ static gboolean choose(Rounding *r, const Layer *l, GError **error)
     return ok;
 }
 
-/* One pass over the samples for the layers of r, which have so many inputs. */
-static gboolean look(Rounding *r, HnCapture *capture, guint inputs, GError **error)
+/* One pass over the samples for the layers of r, whose inputs are captured. */
+static gboolean look(Rounding *r, HnCapture *capture, GError **error)
 {
     const gsize parts = (gsize)parts_of(r);
     gsize longest = 0;
@@ -638,7 +625,7 @@ static gboolean look(Rounding *r, HnCapture *capture, guint inputs, GError **err
     }
     if (ok)
         ok = (r->rows = hn_budget_alloc_n(r->budget, longest * BATCH, sizeof *r->rows, error)) != NULL;
-    ok = ok && look_at_all(r, capture, inputs, error);
+    ok = ok && hn_capture_all(capture, saw, r, error);
     for (guint i = 0; i < r->layers->len && ok; i++) {
         hn_progress_tell(r->o->progress, "rounding", i, r->layers->len);
         ok = choose(r, r->layers->pdata[i], error);
@@ -694,7 +681,7 @@ static gboolean round_all(HnQuantPlan *const *p, int64_t plans, HnModel *m, cons
             g_ptr_array_add(r.layers, l);
         }
         HnCapture *capture = hn_capture_new(m, names, o, error);
-        ok = capture != NULL && look(&r, capture, names->len, error);
+        ok = capture != NULL && look(&r, capture, error);
         hn_capture_free(capture);
         g_clear_pointer(&r.layers, g_ptr_array_unref);
     }

@@ -9,6 +9,7 @@
 #include "cpu/conv/conv_planar.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/conv/depthwise.h"
+#include "cpu/conv/turned.h"
 #include "cpu/conv/winograd.h"
 #include "cpu/fourier/dft_product.h"
 #include "cpu/sparse/sparse_conv.h"
@@ -75,18 +76,11 @@ static dnnl_status_t describe(const HnStep *s, const HnEpilogue *epilogue, HnCon
 
 static const char *conv_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
-    if (reason != NULL)
-        return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2);
-    if (x->ndim < 3 || x->ndim > 5)
-        return "only 1 to 3 spatial axes";
-    if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias of another size than the output's channels";
-    if ((reason = hn_cpu_reject_onednn(s)) != NULL)
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 3, &plan);
+    if (reason != NULL || (reason = hn_cpu_reject_onednn(s)) != NULL)
         return reason;
     g_auto(dnnl_primitive_desc_t) pd = NULL;
-    HnConvPlan plan;
     HnEpilogue epilogue;
     hn_epilogue_init(&epilogue, (HnStep *)s, 1);
     dnnl_status_t status = describe(s, &epilogue, &plan, &pd);
