@@ -66,6 +66,7 @@ struct HnSlot {
     gsize offset;           /* bytes into root's memory */
     int64_t pitch;          /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
     gboolean read;          /* some step reads it, or a view looks at it */
+    gboolean dense;         /* a view in a layout looks at it, which knows no pitch */
     gboolean watched;       /* HnWatch: somebody looks at the elements as soon as they are there */
     gboolean changing;      /* the tensor is another one at each run: inputs, results of data-dependent shape */
     HnTensor *spare; /* of a sub-graph's result: the one of an earlier run; of a list: an empty one; NULL mostly */
@@ -226,6 +227,9 @@ struct HnBackend {
      */
     gboolean (*group_takes)(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out);
     gboolean (*layout_equal)(const HnLayout *a, const HnLayout *b);
+    /* How the elements of `from`, which are not plain, lie when they are looked at under the dims of `to`. NULL: they
+     * have to be plain. */
+    HnLayout *(*layout_view)(const HnSlot *from, const HnTensor *to);
     gboolean lowers;               /* nodes that spell an operator out become that operator */
     gboolean widens;               /* halves are computed in f32: the planner keeps them so in between */
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */

@@ -52,7 +52,7 @@ static gboolean all_pitched(Join *j, const HnSlot *slot, const HnStep *but)
     if (j->stiff == NULL)
         find_stiff(j);
     const Stiff *t = g_hash_table_lookup(j->stiff, slot);
-    return t == NULL || t->n == (is_stiff(but) ? 1 : 0);
+    return !slot->dense && (t == NULL || t->n == (is_stiff(but) ? 1 : 0));
 }
 
 /* A value of the plan's own, made by one of its steps, that nobody asks for by name. */

@@ -550,7 +550,13 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
     const HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
     HnSlot *from = hn_plan_slot(p, x, error);
     HnSlot *s = from != NULL ? hn_plan_result_slot(p, v, hn_types_get(p->types, v), error) : NULL;
-    if (s == NULL || (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
+    if (s == NULL)
+        return FALSE;
+    if (from->layout != NULL && p->exec->env->backend->layout_view != NULL)
+        s->layout = p->exec->env->backend->layout_view(from, s->tensor);
+    if (s->layout != NULL)
+        from->dense = TRUE;
+    else if ((from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
         return FALSE;
     if (from->half != HN_UNDEFINED)
         hn_plan_widen_result(s);

@@ -142,10 +142,42 @@ static void test_shapes(void)
     each(2, "%y = Pad(%c, p:i64[8]={0,1,1,2,0,3,-3,0}) mode='edge'");
     each(1, "%y = ReduceMean(%c, ax:i64[2]={2,3})");
     each(1, "%y = ReduceSum(%c, ax:i64[2]={2,3}) keepdims=0");
-    each(2, "%y = ReduceMean(%c, ax:i64[1]={1})");
+    each(1, "%y = ReduceMean(%c, ax:i64[1]={1})");
+    each(1, "%y = ReduceMax(%c, ax:i64[1]={1}) keepdims=0");
+    each(1, "%y = ReduceMax(%c, ax:i64[2]={2,3})");
+    each(1, "%y = ReduceMin(%c, ax:i64[3]={0,2,3}) keepdims=0");
+    each(1, "%y = ReduceL2(%c)");
+    each(1, "%y = ReduceLogSumExp(%c, ax:i64[3]={0,2,-1})");
+    each(2, "%y = ReduceMax(%c, ax:i64[1]={2})");
+    each(2, "%y = ReduceMin(%c, ax:i64[1]={-1}) keepdims=0");
+    each(2, "%y = ReduceMax(%c, ax:i64[2]={0,2})");
+    each(2, "%r = ReduceMax(%c, ax:i64[1]={3}) keepdims=0 %y = Conv(%r, v:f32[CC,1,3]) group=CC pads=[1,1]");
+    last(1, 96, 40, 40, "%y = ReduceLogSumExp(%c, ax:i64[3]={0,2,3})");
     last(2, 32, 14, 12, "%d = DepthToSpace(%c) blocksize=2 %y = SpaceToDepth(%d) blocksize=2");
     last(2, 32, 14, 12, "%d = DepthToSpace(%c) blocksize=4 mode='CRD' %y = SpaceToDepth(%d) blocksize=2");
     last(2, 36, 15, 12, "%y = DepthToSpace(%c) blocksize=3");
+}
+
+/* Pixels under other dims stay channels last, whoever reads them; a view's source has no pitch. */
+static void test_views(void)
+{
+    each(1, "%r = Reshape(%c, s:i64[3]={2,CC,-1}) %y = Transpose(%r) perm=[0,2,1]");
+    each(2, "%r = Reshape(%c, s:i64[3]={2,CC,-1}) %t = Transpose(%r) perm=[0,2,1] %e = Tanh(%t) "
+            "%u = Transpose(%e) perm=[0,2,1] %q = Reshape(%u, v:i64[4]={2,CC,-1,1}) "
+            "%y = Conv(%q, v4:f32[CC,1,3,1]) group=CC pads=[1,0,1,0]");
+    each(2, "%u = Unsqueeze(%c, ax:i64[1]={4}) %e = Relu(%u) %q = Squeeze(%e, ax2:i64[1]={4}) "
+            "%y = MaxPool(%q) kernel_shape=[2,2]");
+    each(2, "%r = Reshape(%c, s:i64[3]={2,CC,-1}) %y = Add(%r, k:f32[CC,1])");
+    each(2, "%a, %b = Split(%c, n:i64[2]={HALF,REST}) axis=1 %r = Reshape(%b, s:i64[3]={2,REST,-1}) "
+            "%t = Transpose(%r) perm=[0,2,1] %e = Tanh(%t) %u = Transpose(%e) perm=[0,2,1] "
+            "%q = ReduceMax(%u, ax:i64[1]={2}) keepdims=1 %w = Unsqueeze(%q, ax2:i64[1]={3}) %o = Mul(%b, %w) "
+            "%y = Concat(%a, %o) axis=1");
+    each(2, "%d = Conv(%c, v:f32[CC,1,3,3]) group=CC pads=[1,1,1,1] %r = Reshape(%d, s:i64[3]={2,CC,-1}) "
+            "%m = ReduceMax(%r, ax:i64[1]={2}) %w = Unsqueeze(%m, ax2:i64[1]={3}) %j = Concat(%d, %c) axis=1 "
+            "%k = Concat(%w, %w) axis=1 %y = Mul(%j, %k)");
+    each(3, "%r = Reshape(%c, s:i64[3]={2,CC,-1}) %t = Transpose(%r) perm=[1,0,2] %e = ReduceSum(%t, ax:i64[1]={1}) "
+            "keepdims=0 "
+            "%y = Add(%r, %e)");
 }
 
 /* Channels that are shuffled and parted stay last: each part is a slice with steps. */
@@ -179,6 +211,7 @@ int main(int argc, char **argv)
     g_test_add_func("/last/split", test_split);
     g_test_add_func("/last/elements", test_elements);
     g_test_add_func("/last/shapes", test_shapes);
+    g_test_add_func("/last/views", test_views);
     g_test_add_func("/last/shuffle", test_shuffle);
     return g_test_run();
 }

@@ -74,6 +74,7 @@ const HnBackend hn_backend_cpu = {
     .group_takes = hn_element_takes,
     .lowers = TRUE,
     .layout_equal = hn_layout_equal,
+    .layout_view = hn_layout_view,
     .describe = cpu_describe,
     .widens = TRUE,
     .computes = TRUE,

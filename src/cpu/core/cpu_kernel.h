@@ -110,6 +110,7 @@ int64_t hn_slot_pitch(const HnSlot *slot);
  * stay 0. */
 gboolean hn_layout_padded(const HnLayout *l);
 gboolean hn_layout_equal(const HnLayout *a, const HnLayout *b);
+HnLayout *hn_layout_view(const HnSlot *from, const HnTensor *to); /* HnBackend.layout_view */
 /* Elements in memory, padding included. */
 int64_t hn_slot_elements(const HnSlot *slot);
 

@@ -245,6 +245,14 @@ gboolean hn_layout_equal(const HnLayout *a, const HnLayout *b)
     return hn_dnnl(memory_desc_equal)(x->md, y->md) != 0;
 }
 
+/* Pixels under other dims, channels last as they were. */
+HnLayout *hn_layout_view(const HnSlot *from, const HnTensor *to)
+{
+    const HnTensor *t = from->tensor;
+    const gboolean same = to->ndim >= 3 && to->n == t->n && to->dims[0] == t->dims[0] && to->dims[1] == t->dims[1];
+    return same && hn_layout_is_last(from->layout) ? hn_layout_last(to) : NULL;
+}
+
 int64_t hn_slot_elements(const HnSlot *slot)
 {
     return slot->layout != NULL ? (int64_t)(slot->layout->bytes / hn_dtype_size(slot->tensor->dtype)) : slot->tensor->n;

@@ -90,7 +90,9 @@ static Turn turn_of(const HnStep *s)
     const int n = hn_cpu_in(s, 0)->ndim;
     if (p->perm == NULL || n < 3 || n > 5 || p->perm[0] != 0)
         return OTHER;
-    Turn t = p->perm[1] == n - 1 ? TO_FIRST : p->perm[n - 1] == 1 ? TO_LAST : OTHER;
+    const gboolean to_first = p->perm[1] == n - 1, to_last = p->perm[n - 1] == 1; /* of three axes it may be both */
+    const gboolean first = to_first && !(to_last && hn_layout_is_last(s->in[0].slot->layout));
+    Turn t = first ? TO_FIRST : to_last ? TO_LAST : OTHER;
     for (int a = t == TO_FIRST ? 2 : 1; a < (t == TO_FIRST ? n : n - 1) && t != OTHER; a++)
         if (p->perm[a] != (t == TO_FIRST ? a - 1 : a + 1))
             return OTHER;

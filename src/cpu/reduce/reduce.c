@@ -1,5 +1,6 @@
 /*
- * ReduceSum and ReduceMean of f32 over axes that lie side by side; over all spatial axes of channels last, too.
+ * ReduceSum and ReduceMean of f32 over axes that lie side by side; over all spatial axes of channels last, or its
+ * channels, too.
  *
  * Rows are added four at a time, ((a + b) + c) + d and then to the sum: a quarter of the traffic to the sums, and less
  * rounding than one by one. Single precision throughout, as every engine's fast path; ref sums in double.
@@ -29,9 +30,14 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     int64_t *rows = g_new0(int64_t, 3);
     const HnTensor *x = hn_cpu_in(s, 0);
     hn_reduce_rows(s->params, x, hn_cpu_in(s, 1), rows);
-    if (hn_layout_is_last(s->in[0].slot->layout) && rows[2] == 1 && rows[0] == x->dims[0] * x->dims[1]) {
+    const gboolean last = hn_layout_is_last(s->in[0].slot->layout);
+    if (last && rows[2] == 1 && rows[0] == x->dims[0] * x->dims[1]) {
         rows[0] = x->dims[0];
         rows[2] = x->dims[1];
+        s->in[0].any = TRUE;
+    } else if (last && rows[0] == x->dims[0] && rows[1] == x->dims[1]) {
+        rows[0] *= rows[2];
+        rows[2] = 1;
         s->in[0].any = TRUE;
     }
     s->state = rows;

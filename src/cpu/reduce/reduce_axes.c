@@ -13,10 +13,10 @@
 #define HN_LOOPS "cpu/reduce/reduce_axes_loops.h"
 #include "base/every_level.h"
 
-typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, int64_t inner);
+typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, int64_t inner, int64_t pitch);
 typedef void (*PairsFn)(float *restrict y, const float *restrict x, int64_t n);
 typedef void (*PowersFn)(float *restrict y, const float *restrict shift, const float *restrict x, int64_t n,
-                         int64_t inner);
+                         int64_t inner, int64_t pitch);
 
 /* LIKE: nothing, but axes are reduced where those of input 1 are shorter. */
 typedef enum { PLAIN, LIKE, ROOT, LOG, MEAN, LOG_POWERS } Last;
@@ -57,8 +57,11 @@ typedef struct {
     int64_t dims[HN_MAX_RANK], strides[HN_MAX_RANK]; /* strides: of y, 0 for reduced ones */
     int64_t n, inner;                                /* a block */
     int64_t results, each;                           /* of all; elements for one */
-    int threads;                                     /* that share the first axis, which is kept */
+    int threads;                                     /* that share the first axis, which is kept ... */
+    gboolean across;                                 /* ... or inner, where there is nothing but one block */
 } Reduce;
+
+#define LEAST_ACROSS 32 /* elements of inner for a thread */
 
 static const Kind *kind_of(const HnStep *s)
 {
@@ -78,10 +81,28 @@ static const char *reduce_reject(const HnStep *s)
     return hn_reduced_axes(s, kind_of(s)->last == LIKE, mask);
 }
 
-static void find_axes(Reduce *r, const HnTensor *x, const gboolean *mask)
+/* Channels last may be taken as they are: what is left of channels or of pixels lies in the result's order, or the
+ * result is channels last, too. */
+static gboolean takes_last(HnStep *s, const gboolean *mask)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
+    gboolean pixels = FALSE;
+    for (int i = 2; i < x->ndim; i++)
+        pixels = pixels || (!mask[i] && x->dims[i] > 1);
+    if (!hn_layout_is_last(s->in[0].slot->layout))
+        return FALSE;
+    if (mask[1] || !pixels)
+        return TRUE;
+    if (!mask[0] && y->ndim >= 3)
+        s->out[0].slot->layout = hn_layout_last(y);
+    return !mask[0] && y->ndim >= 3;
+}
+
+static void find_axes(Reduce *r, const HnTensor *x, const gboolean *mask, gboolean last)
 {
     gboolean reduced[HN_MAX_RANK + 1];
-    for (int i = 0; i < x->ndim; i++) {
+    for (int k = 0; k < x->ndim; k++) {
+        const int i = !last || k == 0 ? k : k == x->ndim - 1 ? 1 : k + 1; /* in the order of memory */
         if (x->dims[i] == 1)
             continue;
         if (r->ndim > 0 && reduced[r->ndim - 1] == mask[i]) {
@@ -104,6 +125,12 @@ static void find_axes(Reduce *r, const HnTensor *x, const gboolean *mask)
         r->n = r->dims[--r->ndim];
 }
 
+/* What threads share: so many parts at most. */
+static int64_t shared(const Reduce *r)
+{
+    return r->across ? r->inner / LEAST_ACROSS : r->ndim > 0 ? r->dims[0] : 1;
+}
+
 static gboolean reduce_prepare(HnStep *s, GError **error)
 {
     (void)error;
@@ -111,7 +138,8 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     Reduce *r = g_new0(Reduce, 1);
     s->state = r;
     (void)hn_reduced_axes(s, kind_of(s)->last == LIKE, mask);
-    find_axes(r, hn_cpu_in(s, 0), mask);
+    s->in[0].any = takes_last(s, mask);
+    find_axes(r, hn_cpu_in(s, 0), mask, s->in[0].any);
     const Kind *kind = kind_of(s);
     r->fn = kind->fns[hn_cpu_level()];
     if (r->n == 2 && r->inner == 1 && r->ndim > 0 && r->strides[r->ndim - 1] > 0)
@@ -119,8 +147,9 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     r->start = kind->start;
     r->last = kind->last;
     r->threads = 1;
-    if (r->ndim > 0 && r->strides[0] > 0)
-        r->threads = (int)MIN(hn_cpu_threads_for(s, (double)hn_cpu_in(s, 0)->n), r->dims[0]);
+    r->across = r->ndim == 0 && r->inner >= 2 * LEAST_ACROSS;
+    if (r->across || (r->ndim > 0 && r->strides[0] > 0))
+        r->threads = (int)MIN(hn_cpu_threads_for(s, (double)hn_cpu_in(s, 0)->n), shared(r));
     if (r->last == LOG_POWERS) {
         r->powers = powers_fns[hn_cpu_level()];
         s->scratch_bytes = (gsize)r->results * sizeof(float);
@@ -130,9 +159,10 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-/* All blocks of [first, last) along the first axis. shift NULL: fn, else powers. */
+/* All blocks of [first, last) along the first axis, or those elements of inner. shift NULL: fn, else powers. */
 static void walk(const Reduce *r, float *y, const float *shift, const float *x, int64_t first, int64_t last)
 {
+    const int64_t inner = r->across ? last - first : r->inner;
     int64_t idx[HN_MAX_RANK] = { 0 }, dims[HN_MAX_RANK], off = 0;
     int64_t *strides = (int64_t *)r->strides;
     const int ndim = r->ndim - (r->pairs != NULL && shift == NULL);
@@ -147,9 +177,9 @@ static void walk(const Reduce *r, float *y, const float *shift, const float *x, 
     }
     do {
         if (shift != NULL)
-            r->powers(y + off, shift + off, x, r->n, r->inner);
+            r->powers(y + off, shift + off, x, r->n, inner, r->inner);
         else
-            r->fn(y + off, x, r->n, r->inner);
+            r->fn(y + off, x, r->n, inner, r->inner);
         x += r->n * r->inner;
     } while (hn_index_next(ndim, dims, idx, 1, &strides, &off));
 }
@@ -167,13 +197,13 @@ static void finish(const Reduce *r, float *y, const float *sum, int64_t n)
             y[i] += logf(sum[i]);
 }
 
-/* Part [first, last) along the first axis; the whole where there is none, or a reduced one. */
+/* Part [first, last) of what threads share; the whole where they share nothing. */
 static void run_part(const HnStep *s, int64_t first, int64_t last)
 {
     const Reduce *r = s->state;
-    const gboolean split = r->ndim > 0 && r->strides[0] > 0;
-    const int64_t at = split ? first * r->strides[0] : 0, n = split ? (last - first) * r->strides[0] : r->results;
-    const int64_t step = r->ndim > 0 ? hn_cpu_in(s, 0)->n / r->dims[0] : 0;
+    const int64_t results = r->across ? 1 : r->ndim > 0 ? r->strides[0] : 0; /* of each of those parts */
+    const int64_t at = first * results, n = results > 0 ? (last - first) * results : r->results;
+    const int64_t step = r->across ? 1 : r->ndim > 0 ? hn_cpu_in(s, 0)->n / r->dims[0] : 0;
     const float *x = (const float *)hn_cpu_data(&s->in[0]) + first * step;
     float *y = (float *)hn_cpu_data(&s->out[0]) + at, *sum = NULL;
     for (int64_t i = 0; i < n; i++)
@@ -196,7 +226,7 @@ static gboolean reduce_run(HnStep *s, GError **error)
 {
     (void)error;
     const Reduce *r = s->state;
-    const int64_t all = r->ndim > 0 ? r->dims[0] : 1;
+    const int64_t all = r->across ? r->inner : r->ndim > 0 ? r->dims[0] : 1;
     if (r->threads == 1) {
         run_part(s, 0, all);
         return TRUE;
