@@ -59,6 +59,22 @@ static gboolean is_newest(const HnNode *n)
     return op->until == 0 && n->version >= op->since[last];
 }
 
+gboolean hn_lower_unpacks(const HnTypes *types, const HnNode *n, int moves)
+{
+    if (n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0)
+        return FALSE;
+    const HnValue *x = hn_node_in(n, 0);
+    const gboolean unpacks = (n->op->flags & HN_OP_UNPACK) != 0;
+    const gboolean is_move = (n->op->flags & HN_OP_VIEW) != 0 || n->op == &hn_op_transpose;
+    if (!unpacks && (!is_move || moves == 0 || x == NULL || x->graph != n->graph ||
+                     !hn_lower_unpacks(types, x->producer, moves - 1)))
+        return FALSE;
+    for (guint i = unpacks ? 0 : 1; i < n->in->len; i++)
+        if (n->in->pdata[i] != NULL && hn_types_value(types, n->in->pdata[i]) == NULL)
+            return FALSE;
+    return TRUE;
+}
+
 static HnValue *read_value(const Copy *c, HnValue *v, gboolean unpacked);
 
 /* What it reads of few bytes is made of them in the graph, too, if `unpacked` says so. */
@@ -84,27 +100,17 @@ static void copy_node(const Copy *c, const HnNode *n, gboolean unpacked)
     m->params = g_memdup2(n->params, MAX(n->op->params_size, 1));
 }
 
-/* v was made of fewer bytes, all known: whoever can do with these wants to see them. */
-static gboolean is_unpacked(const Copy *c, const HnValue *v)
-{
-    const HnNode *n = v->producer;
-    if (n == NULL || n->op == NULL || (n->op->flags & HN_OP_UNPACK) == 0 || n->out->len != 1)
-        return FALSE;
-    gboolean known = TRUE;
-    for (guint i = 0; i < n->in->len; i++)
-        known = known && (n->in->pdata[i] == NULL || hn_types_value(c->o->types, n->in->pdata[i]) != NULL);
-    return known;
-}
-
-/* What a node reads: made by one before, or else a weight where it is known, or an input. */
+/* What a node reads: made by one before, or else a weight where it is known, or an input. What was made of fewer bytes
+ * is a node again if `unpacked` says so: whoever can do with these wants to see them. So is what a graph around this
+ * one makes of them, which is not made there before somebody asks. */
 static HnValue *read_value(const Copy *c, HnValue *v, gboolean unpacked)
 {
     HnValue *made = v != NULL ? g_hash_table_lookup(c->of, v) : NULL;
     if (made != NULL || v == NULL)
         return made;
     HnTensor *known = hn_types_value(c->o->types, v);
-    if (known != NULL && unpacked && is_unpacked(c, v)) {
-        copy_node(c, v->producer, FALSE);
+    if (unpacked && hn_lower_unpacks(c->o->types, v->producer, known != NULL ? 0 : HN_LOWER_MOVES)) {
+        copy_node(c, v->producer, !hn_op_is_unpacked(v));
         return g_hash_table_lookup(c->of, v);
     }
     made = value_for(c, v);

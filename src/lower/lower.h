@@ -40,6 +40,10 @@ typedef struct {
 } HnLowering;
 
 HnLowered *hn_lower(const HnLowering *o, GError **error);
+#define HN_LOWER_MOVES 8 /* nodes that only move bytes between what unpacks a constant and who reads it */
+/* Can what n makes be had at any time? It unpacks what is known (HN_OP_UNPACK), or moves what a node of its graph does,
+ * through up to `moves` of them. */
+gboolean hn_lower_unpacks(const HnTypes *types, const HnNode *n, int moves);
 void hn_lowered_free(HnLowered *l);
 /* All is planned: the types go. */
 void hn_lowered_settle(HnLowered *l);

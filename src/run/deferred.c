@@ -8,8 +8,6 @@
 #include "pass/fuse/fuse_dequantize.h"
 #include "run/plan.h"
 
-#define CHAIN 8 /* nodes that are looked back */
-
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 {
     const HnValue *v = hn_node_out(n, 0);
@@ -22,26 +20,11 @@ gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
     return TRUE;
 }
 
-static gboolean is_deferred(const HnPlan *p, const HnNode *n, int chain)
-{
-    if (!p->integers || n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0)
-        return FALSE;
-    if (hn_node_out(n, 0) == NULL || hn_node_out(n, 0)->is_output)
-        return FALSE;
-    const gboolean moves = (n->op->flags & HN_OP_VIEW) != 0 || n->op == &hn_op_transpose;
-    const HnValue *x = hn_node_in(n, 0);
-    if ((n->op->flags & HN_OP_UNPACK) == 0 &&
-        (!moves || x == NULL || x->graph != n->graph || chain == 0 || !is_deferred(p, x->producer, chain - 1)))
-        return FALSE;
-    for (guint i = moves ? 1 : 0; i < n->in->len; i++)
-        if (n->in->pdata[i] != NULL && hn_types_value(p->types, n->in->pdata[i]) == NULL)
-            return FALSE;
-    return TRUE;
-}
-
 gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n)
 {
-    return is_deferred(p, n, CHAIN);
+    if (!p->integers || n == NULL || n->out->len == 0 || hn_node_out(n, 0) == NULL || hn_node_out(n, 0)->is_output)
+        return FALSE;
+    return hn_lower_unpacks(p->types, n, HN_LOWER_MOVES);
 }
 
 /* What stands for v in all plans where it is made of the same. NULL: it is not deferred. */

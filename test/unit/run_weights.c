@@ -239,6 +239,27 @@ static void test_branches(void)
     g_assert_cmpint(found(text, FALSE, NULL).products, ==, 1);
 }
 
+/* Branches read weights that the graph around them unpacks, perhaps turned round: too many bytes to be made ahead. */
+static void test_captured(void)
+{
+    const struct {
+        const char *made, *add;
+    } c[] = {
+        { "%w = DequantizeLinear(q:i8[600,700], s:f32[700]) axis=1 ", "" },
+        { "%v = DequantizeLinear(q:i8[700,600], s:f32[700]) axis=0 %w = Transpose(%v) perm=[1,0] ", "" },
+        { "%w = DequantizeLinear(q:i8[600,700], s:f32[700]) axis=1 ", "%o = ReduceMax(%w) " },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(c); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "opset 21 graph g(%%x:f32[5,600]) -> (%%y%s) { %s%s%%m = ReduceMax(%%x) keepdims=0 %%c = Cast(%%m) to=9 "
+            "%%y = If(%%c) then_branch=graph a() -> (%%p) { %%p = MatMul(%%x, %%w) } "
+            "else_branch=graph b() -> (%%e) { %%e = MatMul(%%x, o:f32[600,700]) } }",
+            c[i].add[0] != '\0' ? ", %o" : "", c[i].made, c[i].add);
+        (void)test_preferring(NULL, text, 1, 1e-4, 5e-2);
+        g_assert_cmpint(found(text, FALSE, NULL).products, ==, 1);
+    }
+}
+
 static void test_null(void)
 {
     g_autoptr(HnModel) m = test_model(X W4 "%y = MatMul(%x, %w) }");
@@ -268,6 +289,7 @@ int main(int argc, char **argv)
     g_test_add_func("/weights/strict_math", test_strict_math);
     g_test_add_func("/weights/shapes", test_shapes);
     g_test_add_func("/weights/branches", test_branches);
+    g_test_add_func("/weights/captured", test_captured);
     g_test_add_func("/weights/null", test_null);
     return g_test_run();
 }
