@@ -253,10 +253,7 @@ static gboolean find_plan(Quantize *q, GError **error)
     quantize_phase(q, QUANTIZE_SEARCH);
     if (!fix_plan(q, error) || !quantize_open_journal(q, error))
         return FALSE;
-    if (!hn_quant_search(q->base, &q->so, &q->search, error))
-        return FALSE;
-    q->made_number = q->search.plan != NULL ? q->search.score.command : NAN;
-    return quantize_check_score(q, error);
+    return hn_quant_search(q->base, &q->so, &q->search, error);
 }
 
 static gboolean has_forms(const HnQuantPlan *p)
@@ -264,15 +261,15 @@ static gboolean has_forms(const HnQuantPlan *p)
     return p != NULL && g_hash_table_size(p->forms) > 0;
 }
 
-/* A replay makes what was made then, --force all that may be, whatever it loses. */
+/* A replay makes what was made then, --force all that may be, whatever it loses: what a search began with. */
 static void insist(Quantize *q)
 {
-    if (q->recipe != NULL && q->search.plan == NULL)
-        q->search.plan = hn_quant_plan_copy(q->fixed);
-    if (!q->p->force || has_forms(q->search.plan))
+    const gboolean again = q->recipe != NULL && q->search.plan == NULL;
+    if (q->search.nodes == NULL)
         return;
-    hn_quant_plan_free(q->search.plan);
-    q->search.plan = hn_quant_plan_copy(q->base);
+    if (!again && (!q->p->force || has_forms(q->search.plan)))
+        return;
+    hn_search_insist(&q->search, hn_quant_plan_copy(again ? q->fixed : q->base));
 }
 
 /* Where time is over before any plan is known, and there is a safe one, that is no failure. */
@@ -334,7 +331,7 @@ static gboolean work(Quantize *q, GError **error)
     if (q->p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
     insist(q);
-    if (!make_result(q, error) || !quantize_look(q, error) || !write_model(q, error))
+    if (!quantize_check_score(q, error) || !make_result(q, error) || !quantize_look(q, error) || !write_model(q, error))
         return FALSE;
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }

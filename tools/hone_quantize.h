@@ -49,7 +49,6 @@ typedef struct {
     HnShapes *shapes;
     gboolean looked;                  /* what the scorer says of outputs is of `result` */
     HnMetricChoice choice;            /* of --metric */
-    double made_number;               /* that it gave for the result; NaN: none */
     gboolean has_data;                /* samples that are not made up */
     gboolean weights_only, by_ranges; /* the latter: those of activations are asked for */
     HnQuantForm form;                 /* of all nodes, where they can take it */

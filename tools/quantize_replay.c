@@ -1,4 +1,5 @@
 /* hone-quantize: the recipe of what is written, the same of the same run, and --replay, which makes the same bytes. */
+#include <math.h>
 #include <string.h>
 
 #include "base/jsonread.h"
@@ -21,6 +22,12 @@ JsonObject *quantize_options_json(const Quantize *q)
     return hn_recorded_json(&quantize_recorded, q->p, q->ctx->common.seed);
 }
 
+/* What the program of --metric gave for the result; NaN: none was asked, or not of this. */
+static double made_number(const Quantize *q)
+{
+    return q->search.scored ? q->search.score.command : NAN;
+}
+
 /* What the program said, and not which one it was. Of an older recipe, which did, the words are kept: that the same
  * bytes come of it. */
 static void add_program(const Quantize *q, JsonObject *recipe, JsonObject *options)
@@ -29,7 +36,7 @@ static void add_program(const Quantize *q, JsonObject *recipe, JsonObject *optio
     HnScore original;
     hn_scorer_original(q->scorer, &original);
     if (older == NULL || strcmp(older, "cmd") == 0)
-        hn_recipe_add_numbers(recipe, original.command, q->made_number);
+        hn_recipe_add_numbers(recipe, original.command, made_number(q));
     else
         json_object_set_string_member(options, "metric", older);
 }
@@ -146,7 +153,7 @@ gboolean quantize_check_original(const Quantize *q, GError **error)
 
 gboolean quantize_check_score(const Quantize *q, GError **error)
 {
-    return hn_recipe_check_number(q->recipe, q->p->replay, "made", "quantized", q->choice.command, q->made_number,
+    return hn_recipe_check_number(q->recipe, q->p->replay, "made", "quantized", q->choice.command, made_number(q),
                                   error);
 }
 

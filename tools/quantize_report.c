@@ -128,9 +128,9 @@ static void add_goals(const Quantize *q, HnReport *report)
         JsonObject *o = json_object_new();
         json_object_set_string_member(o, "metric", hn_metric_name(metric));
         json_object_set_double_member(o, "max_drop", q->so.goals.goal[i].most);
-        hn_json_set_number(o, "drop", s->plan != NULL ? hn_score_drop(metric, &s->score, &s->original) : NAN);
+        hn_json_set_number(o, "drop", s->scored ? hn_score_drop(metric, &s->score, &s->original) : NAN);
         json_array_add_object_element(goals, o);
-        const int at = s->plan != NULL ? s->score.at[metric] : -1;
+        const int at = s->scored ? s->score.at[metric] : -1;
         json_object_set_string_member(o, "output", at >= 0 ? hn_scorer_output_name(q->scorer, at) : NULL);
     }
     json_object_set_array_member(hn_report_root(report), "goals", goals);
@@ -208,6 +208,10 @@ static void tell_accuracy(const Quantize *q, HnReport *report)
         hn_report_fact(report, "accuracy", "no choice keeps the loss within %s, on %s", goals, on);
         return;
     }
+    if (!q->search.scored) {
+        hn_report_fact(report, "accuracy", "not measured: there was no time for it");
+        return;
+    }
     loss = drops(q);
     hn_report_fact(report, "accuracy", "%s, SQNR %.1f dB, on %s", loss, q->search.score.sqnr, on);
 }
@@ -262,7 +266,7 @@ static void add_result(const Quantize *q, HnReport *report)
     add_goals(q, report);
     json_object_set_int_member(root, "trials", q->search.trials);
     json_object_set_object_member(root, "original", score_object(&q->search.original));
-    if (q->search.plan == NULL)
+    if (!q->search.scored)
         json_object_set_null_member(root, "score");
     else
         json_object_set_object_member(root, "score", score_object(&q->search.score));

@@ -183,20 +183,31 @@ void quantize_clear_folds(Quantize *q)
     g_clear_pointer(&q->folds, g_free);
 }
 
-static gboolean look(Quantize *q, double *db, GError **error)
+static gboolean look(Quantize *q, double *db, HnScore *score, GError **error)
 {
-    HnScore score;
-    return q->folds != NULL ? score_apart(q, q->search.plan, db, &score, error)
-                            : hn_scorer_look(q->scorer, q->result, db, &score, error);
+    return q->folds != NULL ? score_apart(q, q->search.plan, db, score, error)
+                            : hn_scorer_look(q->scorer, q->result, db, score, error);
+}
+
+/* Of a plan that is insisted on nothing may be known before. What a program says of it is not looked for. */
+static void take_score(Quantize *q, const HnScore *score)
+{
+    if (!q->looked || q->search.scored || q->choice.command != NULL)
+        return;
+    q->search.scored = TRUE;
+    q->search.score = *score;
+    q->search.drop = hn_goals_drop(&q->so.goals, score, &q->search.original, NULL);
 }
 
 gboolean quantize_look(Quantize *q, GError **error)
 {
     const int64_t n = q->held;
     GError *failure = NULL;
+    HnScore score;
     g_autofree double *db = g_new0(double, (gsize)n + 1);
     hn_tune_phase(&q->limits, 1, quantize_reserve_write(q));
-    q->looked = look(q, db, &failure);
+    q->looked = look(q, db, &score, &failure);
+    take_score(q, &score);
     (void)hn_tune_phase_end(&q->limits);
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) /* of time or memory: the verdict stands without it */
         g_clear_error(&failure);

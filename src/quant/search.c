@@ -226,17 +226,27 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     return TRUE;
 }
 
-static void set_forms(HnSearchState *s)
+static void set_forms(HnSearch *out)
 {
-    for (guint i = 0; i < s->out->nodes->len; i++) {
-        HnSensitivity *n = hn_search_node(s, i);
-        n->form = s->out->plan != NULL ? (HnQuantForm)GPOINTER_TO_INT(g_hash_table_lookup(s->out->plan->forms, n->name))
-                                       : HN_FORM_F32;
+    for (guint i = 0; i < out->nodes->len; i++) {
+        HnSensitivity *n = out->nodes->pdata[i];
+        n->form = out->plan != NULL ? (HnQuantForm)GPOINTER_TO_INT(g_hash_table_lookup(out->plan->forms, n->name))
+                                    : HN_FORM_F32;
         if (n->form != HN_FORM_F32)
             n->why = NULL;
         else if (n->why == NULL)
             n->why = "error";
     }
+}
+
+void hn_search_insist(HnSearch *s, HnQuantPlan *p)
+{
+    hn_quant_plan_free(s->plan);
+    s->plan = p;
+    s->scored = s->tried_first;
+    s->score = s->first_score;
+    s->drop = s->first_drop;
+    set_forms(s);
 }
 
 /* The base, or as much of it as the goals allow. */
@@ -245,8 +255,14 @@ static gboolean settle(HnSearchState *s, const char *what, GError **error)
     const HnSearchOptions *o = s->o;
     const HnQuantPlan *first = o->fixed != NULL ? o->fixed : s->base;
     HnOutcome all;
-    if (!hn_tune_try(&s->tune, first, what, TRUE, &all, error) ||
-        (all.met && !hn_search_keep(s, hn_quant_plan_copy(first), &all, error)))
+    if (!hn_tune_try(&s->tune, first, what, TRUE, &all, error))
+        return FALSE;
+    if (!s->out->tried_first) {
+        s->out->tried_first = TRUE;
+        s->out->first_score = all.score;
+        s->out->first_drop = all.drop;
+    }
+    if (all.met && !hn_search_keep(s, hn_quant_plan_copy(first), &all, error))
         return FALSE;
     if (o->accumulated && !accumulate(s, error))
         return FALSE;
@@ -312,7 +328,7 @@ gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSe
     hn_search_init(&s, base, o, own != NULL ? own : o->journal, out);
     g_autoptr(HnQuantPlan) wider = NULL;
     const gboolean ok = search(&s, &wider, error);
-    set_forms(&s);
+    set_forms(out);
     hn_pareto_finish(out->points, s.tune.journal);
     out->trials = s.tune.trials;
     out->out_of_time = o->budget != NULL && o->budget->late;

@@ -77,8 +77,13 @@ typedef struct {
     GPtrArray *nodes;  /* HnSensitivity *, in the model's order */
     GPtrArray *points; /* HnParetoPoint *: the f32 model, then each plan that was tried with most nodes */
     HnQuantPlan *plan; /* the one found; NULL: no plan keeps within the goals */
+    gboolean scored;   /* `score` and `drop` are known, and are the plan's */
     HnScore score, original;
     double drop;
+    /* The plan that it began with (`fixed`, else the base): whether it was tried to the end, and what it lost. */
+    gboolean tried_first;
+    HnScore first_score;
+    double first_drop;
     guint trials;
     gboolean out_of_time, refined;
     gboolean slower; /* the plan has no integers left, since f32 is faster than any */
@@ -88,6 +93,8 @@ typedef struct {
  * INTERRUPTED. What was found until then is in *out, too. */
 gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSearch *out, GError **error);
 void hn_search_clear(HnSearch *s);
+/* p, a copy of the plan that the search began with, is the one found, whatever it loses; taken. */
+void hn_search_insist(HnSearch *s, HnQuantPlan *p);
 
 /* The plan carried out on a fresh copy. */
 HnModel *hn_quant_build(const HnQuantPlan *p, const HnSearchOptions *o, HnQuantLog *log, GError **error);

@@ -98,6 +98,7 @@ gboolean hn_search_keep(HnSearchState *s, HnQuantPlan *p, const HnOutcome *o, GE
 {
     hn_quant_plan_free(s->out->plan);
     s->out->plan = p;
+    s->out->scored = TRUE;
     s->out->score = o->score;
     s->out->drop = o->drop;
     hn_tune_choose(&s->tune, p);

@@ -26,6 +26,15 @@ quantizes() {
     [[ $output =~ \(35[0-9]\ of\ 360\) ]]
 }
 
+# no plan loses so little: what is said of the one that is written all the same is true of it
+@test "quantize: --force tells what the file that it writes loses" {
+    quantizes --calib "$digits/train.npz" --force --metric r2 --max-drop 0.000001%
+    holds '.score.sqnr_db > 20 and .score.cos > 0.99 and .goals[0].drop > 1e-8 and .goals[0].drop < 0.05'
+    holds '[.nodes[] | select(.form == "int8" and .why == null)] | length == 4'
+    run -6 hone-quantize -q -o out.onnx "$digits/model.onnx" --calib "$digits/train.npz" --force --time-budget 0.001s
+    [[ $output == *"the time of '--time-budget' was over"* ]]
+}
+
 # integers are exact everywhere, and all of this model is integers
 @test "quantize: results are the same at every instruction level" {
     quantizes --calib "$digits/train.npz" --force --set '.*=int8'
