@@ -1,11 +1,11 @@
 /*
  * hone.RowLookup for the product of a one-hot matrix, compared and cast, with constant rows, which may be integers that
- * are still to be unpacked. Of rows that are trained it is a Gather, which has a gradient: of the table with a row of
+ * are still to be unpacked. The matrix may be quantized: then its ones are one other number. Of rows that are trained it is a Gather, which has a gradient: of the table with a row of
  * zeros behind it, for places outside.
  */
 #include <math.h>
 
-#include "lower/lower.h"
+#include "lower/qdq_value.h"
 #include "pass/pattern.h"
 
 #define CHAIN 8     /* nodes that move rows on the way */
@@ -75,14 +75,44 @@ static gboolean look_up_trained(HnRewrite *r, HnNode *n, HnValue *rows, HnValue 
     return hn_rw_take(r, hn_rw_add(r, n, "Gather", HN_INS(hn_rw_out(r, all, "table"), place_in(r, n, x, table[0]))), n);
 }
 
+/* The comparison that v is 1 and 0 of; *one is what quantizing, between them, makes of 1. NULL: none, or it shifts 0. */
+static const HnNode *comparison(const HnRewrite *r, const HnGraph *g, const HnValue *v, float *one)
+{
+    const HnNode *real = hn_pattern_maker(g, v, &hn_op_dequantizelinear);
+    *one = 1;
+    if (real != NULL) {
+        const HnNode *bytes = hn_pattern_maker(g, hn_node_in(real, 0), &hn_op_quantizelinear);
+        HnQdqStep to, from;
+        if (bytes == NULL || !hn_qdq_step(r, bytes, &to) || !hn_qdq_step(r, real, &from) ||
+            !hn_qdq_same_step(&to, &from) || hn_qdq_number(&from, hn_qdq_byte(&to, 0)) != 0)
+            return NULL;
+        *one = hn_qdq_number(&from, hn_qdq_byte(&to, 1));
+        v = hn_node_in(bytes, 0);
+    }
+    const HnNode *cast = hn_pattern_maker(g, v, &hn_op_cast);
+    return cast != NULL ? hn_pattern_maker(g, hn_node_in(cast, 0), &hn_op_equal) : NULL;
+}
+
+static gboolean look_up(HnRewrite *r, HnNode *n, HnValue *rows, HnValue *x, float one)
+{
+    if (!hn_rw_go(r, n))
+        return FALSE;
+    HnNode *made = hn_rw_add_internal(r, n, &hn_op_rowlookup, HN_INS(rows, x));
+    if (one != 1) {
+        HnValue *picked = hn_rw_out(r, made, "rows");
+        made = hn_rw_add(r, n, "Mul", HN_INS(picked, hn_pattern_scalar(r, n->graph, "one", rows, (double)one)));
+    }
+    return hn_rw_take(r, made, n);
+}
+
 static gboolean row_lookup(HnRewrite *r, HnNode *n)
 {
     int64_t table[HN_MAX_RANK], dims[HN_MAX_RANK];
     HnValue *rows = hn_node_in(n, 1);
     if (n->op != &hn_op_matmul)
         return FALSE;
-    const HnNode *cast = hn_pattern_maker(n->graph, hn_node_in(n, 0), &hn_op_cast);
-    const HnNode *equal = cast != NULL ? hn_pattern_maker(n->graph, hn_node_in(cast, 0), &hn_op_equal) : NULL;
+    float one;
+    const HnNode *equal = comparison(r, n->graph, hn_node_in(n, 0), &one);
     if (equal == NULL || hn_rw_dtype(r, rows) != HN_F32 || hn_rw_rank(r, rows) != 2 || !hn_rw_fixed(r, rows, table) ||
         table[0] == 0 || table[1] == 0)
         return FALSE;
@@ -94,11 +124,11 @@ static gboolean row_lookup(HnRewrite *r, HnNode *n)
     if (!hn_dtype_in(hn_rw_dtype(r, x), HN_BIT(HN_I32) | HN_BIT(HN_I64)) || rank < 1 || !hn_rw_fixed(r, x, dims) ||
         dims[rank - 1] != 1 || hn_rw_rank(r, places) > rank)
         return hn_rw_miss(r, n, "'%s' is not one integer for each row of the result", x->name);
-    if (hn_rw_trains(r) && hn_rw_known(r, rows) == NULL)
+    if (hn_rw_trains(r) && hn_rw_known(r, rows) == NULL && one == 1)
         return look_up_trained(r, n, rows, x, table);
     if (!is_finite(r, rows))
         return hn_rw_miss(r, n, "'%s' is not constant and finite", rows->name);
-    return hn_rw_go(r, n) && hn_rw_take(r, hn_rw_add_internal(r, n, &hn_op_rowlookup, HN_INS(rows, x)), n);
+    return look_up(r, n, rows, x, one);
 }
 
 const HnPass hn_pass_row_lookup = {
