@@ -1,7 +1,7 @@
 /*
  * hone.RowLookup for the product of a one-hot matrix, compared and cast, with constant rows, which may be integers that
- * are still to be unpacked. The matrix may be quantized: then its ones are one other number. Of rows that are trained it is a Gather, which has a gradient: of the table with a row of
- * zeros behind it, for places outside.
+ * are still to be unpacked. The matrix may be quantized: then its ones are one other number. Of rows that are trained
+ * it is a Gather, which has a gradient: of the table with a row of zeros behind it, for places outside.
  */
 #include <math.h>
 
@@ -75,7 +75,8 @@ static gboolean look_up_trained(HnRewrite *r, HnNode *n, HnValue *rows, HnValue 
     return hn_rw_take(r, hn_rw_add(r, n, "Gather", HN_INS(hn_rw_out(r, all, "table"), place_in(r, n, x, table[0]))), n);
 }
 
-/* The comparison that v is 1 and 0 of; *one is what quantizing, between them, makes of 1. NULL: none, or it shifts 0. */
+/* The comparison that v is 1 and 0 of; *one is what quantizing, between them, makes of 1. NULL: none, or it shifts 0.
+ */
 static const HnNode *comparison(const HnRewrite *r, const HnGraph *g, const HnValue *v, float *one)
 {
     const HnNode *real = hn_pattern_maker(g, v, &hn_op_dequantizelinear);
