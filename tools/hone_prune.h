@@ -105,6 +105,7 @@ typedef struct {
     GArray *blocks; /* PruneBlock: those */
     HnPruneMap *map;
     HnData *all, *data; /* as it was opened, and the samples that were drawn of it; data NULL: none */
+    HnData *lessons;    /* of `all` those that are not held out: what is learned from */
     int64_t calib, held_first, held;
     HnSample *sample;  /* for times and operations */
     HnScorer *scorer;  /* on samples that are held out */

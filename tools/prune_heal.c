@@ -26,7 +26,6 @@ static const double rates[] = { 1e-2, 3e-3, 1e-3, 3e-4 }; /* from the largest on
 /* One way of learning: with what the dense model makes as targets, and with labels beside it. */
 typedef struct {
     const Prune *q;
-    HnData *samples; /* those that are not held out */
     HnAugment *augment;
     gboolean labels;
     int batch, parts; /* samples in a batch, and of how many runs it is made where the model fixes its first axis */
@@ -50,7 +49,6 @@ static void lesson_clear(Lesson *s)
     g_clear_pointer(&s->types, g_ptr_array_unref);
     hn_sample_free(s->first);
     hn_augment_free(s->augment);
-    hn_data_free(s->samples);
     g_free(s->output);
     g_free(s->softmax);
 }
@@ -120,19 +118,18 @@ static void size_batches(Lesson *s)
 static gboolean open_samples(Lesson *s, GError **error)
 {
     const Prune *q = s->q;
-    g_autofree int64_t *index = g_new(int64_t, (gsize)q->calib + 1);
-    for (int64_t i = 0; i < q->calib; i++)
-        index[i] = i;
-    s->samples = hn_data_some(q->data, index, q->calib);
+    int64_t index[BATCH];
     size_batches(s);
-    s->first = hn_data_load_batch(s->samples, index, s->batch, error);
+    for (int i = 0; i < s->batch; i++)
+        index[i] = i;
+    s->first = hn_data_load_batch(q->lessons, index, s->batch, error);
     if (s->first == NULL || (s->types = hn_train_types(s->first, error)) == NULL)
         return FALSE;
     s->rows = s->first->n > 0 && s->first->in[0]->ndim > 0 ? s->first->in[0]->dims[0] : 0;
     if (q->p->augment == NULL)
         return TRUE;
     int n;
-    HnValue *const *inputs = hn_data_inputs(s->samples, &n);
+    HnValue *const *inputs = hn_data_inputs(q->lessons, &n);
     s->augment = hn_augment_parse(q->p->augment, error);
     return s->augment != NULL && hn_augment_check(s->augment, inputs, n, error);
 }
@@ -192,7 +189,7 @@ static GPtrArray *targets_of(const Lesson *s, const HnTrainer *t, const HnSample
         HnType *type = hn_trainer_target(t, i);
         hn_type_is_fixed(type, dims);
         g_autoptr(HnType) compared = hn_trainer_compared(t, i);
-        HnTensor *one = s->output[i] < 0 ? hn_target_given(s->objectives->pdata[i], s->samples, batch, compared,
+        HnTensor *one = s->output[i] < 0 ? hn_target_given(s->objectives->pdata[i], s->q->lessons, batch, compared,
                                                            s->q->ctx->budget, error)
                                          : hn_tensor_new(type->dtype, type->rank, dims, s->q->ctx->budget, error);
         if (one == NULL)
@@ -319,7 +316,7 @@ static HnTrainer *train(const Lesson *s, const HnModel *m, Course *c, GError **e
                                   .seed = s->q->ctx->common.seed,
                                   .augment = s->augment,
                                   .budget = s->q->ctx->budget };
-    g_autoptr(HnBatches) batches = hn_batches_new(s->samples, &bo, error);
+    g_autoptr(HnBatches) batches = hn_batches_new(s->q->lessons, &bo, error);
     g_autoptr(HnTrainer) t = batches != NULL ? trainer_new(s, m, error) : NULL;
     g_autoptr(GArray) masks = t != NULL ? masks_of(m, t) : NULL;
     double sum = 0;
@@ -367,10 +364,11 @@ static gboolean open_lesson(Lesson *s, const HnModel *m, GError **error)
     return t != NULL && weigh(s, t, error);
 }
 
-/* By how much work they are, or as is said. */
+/* By how much work they are, or as is said: epochs of labels are of all samples, others of those that layers are fitted
+ * to, so that they take no longer where there are many. */
 static int64_t steps_of(const Lesson *s, int epochs)
 {
-    const int64_t epoch = MAX(s->q->calib / s->batch, 1);
+    const int64_t epoch = MAX((s->labels ? hn_data_count(s->q->lessons) : s->q->calib) / s->batch, 1);
     const double one = (double)s->batch * (FORWARDS * s->q->flops_after + s->q->flops_before);
     return epochs > 0 ? epochs * epoch : MAX(EPOCHS * epoch, (int64_t)fmin(STEPS, WORK / fmax(one, 1)));
 }

@@ -27,22 +27,25 @@ static gboolean prepare(Prune *q, GError **error)
     return TRUE;
 }
 
-/* Any N of the samples, as the seed says; those to judge by are the last ones. */
+/* Any N of the samples, as the seed says; those to judge by are the last ones. Learning has all others: it looks at a
+ * batch at a time, however many there are. */
 static void draw(Prune *q)
 {
     const int64_t all = hn_data_count(q->all), n = MIN(all, q->p->samples);
     g_autofree uint32_t *index = g_new(uint32_t, (gsize)all);
-    g_autofree int64_t *some = g_new(int64_t, (gsize)n);
+    g_autofree int64_t *order = g_new(int64_t, (gsize)all);
     HnRng rng = hn_rng(q->ctx->common.seed);
     for (int64_t i = 0; i < all; i++)
         index[i] = (uint32_t)i;
     hn_rng_shuffle(&rng, index, (uint32_t)all);
-    for (int64_t i = 0; i < n; i++)
-        some[i] = index[i];
-    q->data = hn_data_some(q->all, some, n);
+    for (int64_t i = 0; i < all; i++)
+        order[i] = index[i];
+    q->data = hn_data_some(q->all, order, n);
     q->held = n < LEAST_SPLIT ? n : MIN(MAX(n / 8, 2), PRUNE_MOST_HELD);
     q->held_first = n - q->held;
     q->calib = n < LEAST_SPLIT ? n : q->held_first;
+    memmove(order + q->held_first, order + n, (gsize)(all - n) * sizeof *order);
+    q->lessons = hn_data_some(q->all, order, all - q->held);
 }
 
 static gboolean open_data(Prune *q, GError **error)

@@ -153,6 +153,9 @@ END
     cp out.onnx first.onnx
     prunes --calib "$digits/train.npz" --flops 0.25x --repair fit,heal -t 2
     cmp first.onnx out.onnx
+    # 56 samples are what layers are fitted to; what is learned from is all that is not held out (344 with those 56 alone)
+    prunes --calib "$digits/train.npz" --samples 64 --flops 0.25x --repair fit,heal --force
+    right 350
     prunes --calib "$digits/train.npz" --samples 256 --flops 0.25x --finetune 3 --augment shift:1
     holds '.repairs[1].name == "finetune" and (.repairs[1].kept == "yes") == (.score.sqnr_db != .repairs[1].before)'
     refuses 2 "is auto, none, or a list of fit, norm, bias, heal" \
