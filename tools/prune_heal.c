@@ -19,7 +19,8 @@
 #define FORWARDS 4 /* in a step, beside the dense model's */
 #define TRIAL 0.05 /* of the steps: how long each rate is tried */
 #define TRIALS_AT_LEAST 8
-#define ENDS_AT 0.02 /* of the rate */
+#define NOT_WORSE 1.5 /* times the least loss: in the end small steps take away what large ones add to it */
+#define ENDS_AT 0.02  /* of the rate */
 
 static const double rates[] = { 1e-2, 3e-3, 1e-3, 3e-4 }; /* from the largest on */
 
@@ -332,22 +333,23 @@ static HnTrainer *train(const Lesson *s, const HnModel *m, Course *c, GError **e
     return g_steal_pointer(&t);
 }
 
-/* The rate with the least loss after a few steps each. */
+/* The largest rate whose loss after a few steps is not far from the least. */
 static gboolean find_rate(const Lesson *s, const HnModel *m, int64_t steps, double *rate, GError **error)
 {
-    double least = INFINITY;
-    *rate = rates[G_N_ELEMENTS(rates) - 1];
+    double loss[G_N_ELEMENTS(rates)], least = INFINITY;
+    guint best = G_N_ELEMENTS(rates) - 1;
     for (guint i = 0; i < G_N_ELEMENTS(rates); i++) {
         Course c = { rates[i], MAX((int64_t)(TRIAL * (double)steps), TRIALS_AT_LEAST), TRUE, 0, "learning rates" };
         g_autoptr(HnTrainer) t = train(s, m, &c, error);
         if (t == NULL)
             return FALSE;
         hn_context_note(s->q->ctx, 1, "rate %g: loss %.4g", c.lr, c.loss);
-        if (c.loss < least) {
-            least = c.loss;
-            *rate = c.lr;
-        }
+        loss[i] = c.loss;
+        least = fmin(least, c.loss);
     }
+    for (guint i = best; i-- > 0;)
+        best = loss[i] <= NOT_WORSE * least && isfinite(least) ? i : best;
+    *rate = rates[best];
     return TRUE;
 }
 
