@@ -98,7 +98,8 @@ gboolean distill_taken(const Distill *q, int parts, gsize *bytes, GError **error
         !ask_teacher(q, learned->in, learned->count, q->data, &kept, error) ||
         !ask_teacher(q, judged->in, judged->count, q->judged, &kept, error) || !judging(q, judged, last, &judge, error))
         return FALSE;
-    const gsize weights = 3 * g_bytes_get_size(q->file); /* the best so far, those that are judged, and to be written */
+    /* the best so far, those that are judged, as they are read and as they were learned, and to be written */
+    const gsize weights = 4 * g_bytes_get_size(q->file);
     const gsize held = loaded(learned) / 3 + loaded(judged) / 3 + (last != NULL ? loaded(last) / 3 : 0);
     *bytes = hn_budget_used(q->ctx->budget) - held + kept + weights + judge + loaded(q->sample) + loaded(judged);
     return TRUE;

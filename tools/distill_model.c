@@ -12,6 +12,7 @@
 #include "train/micro.h"
 #include "train/train_data.h"
 
+#define SLACK 1.02       /* of memory that is counted: the rest is small */
 #define ON_GRID 0.3      /* times the usual rate: weights and scales that move a little move integers */
 #define FEW_SAMPLES 300  /* of which batches' moments say little */
 #define SMALL_BATCH 8    /* the same */
@@ -231,6 +232,19 @@ typedef struct {
     gboolean keep_statistics;
 } Making;
 
+/* With what there is of a trainer by now, all that is to come beside it still fits: it holds more than a step takes. */
+static gboolean leaves_room(const Distill *q, gsize needed, GError **error)
+{
+    const guint64 limit = q->ctx->common.mem_limit;
+    needed = (gsize)(SLACK * (double)needed);
+    if (limit == 0 || q->backend->memory != NULL || needed <= limit)
+        return TRUE;
+    g_autofree char *all = hn_text_size(needed), *most = hn_text_size(limit);
+    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
+                "a step and what is kept beside it need %s of memory, more than the limit of %s", all, most);
+    return FALSE;
+}
+
 /* HnMicroOptions.make */
 static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
 {
@@ -239,6 +253,7 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
     gsize taken;
     if (!distill_taken(q, parts, &taken, error))
         return NULL;
+    const gsize before = hn_budget_used(q->ctx->budget);
     g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
     HnModel *work = types != NULL ? distill_student(q, error) : NULL;
     if (work == NULL)
@@ -261,7 +276,11 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
                                  .checkpoint = TRUE,
                                  .limit = q->step_limit > 0 ? q->step_limit : q->ctx->common.mem_limit,
                                  .taken = taken };
-    return hn_trainer_new(work, k->device, &o, error);
+    HnTrainer *t = hn_trainer_new(work, k->device, &o, error);
+    if (t == NULL || leaves_room(q, taken + hn_budget_used(q->ctx->budget) - before, error))
+        return t;
+    hn_trainer_free(t);
+    return NULL;
 }
 
 /* HnMicroOptions.apart: losses that compare values inside the model are not looked at. */

@@ -85,6 +85,11 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     }
     succeeds learn_in 10M
     succeeds learn_in 14M
+    # whatever the limit: it is enough, or that is said before anything is learned
+    for limit in 4250 5250 5375 6500 8000 12500; do
+        run --separate-stderr learn_in "${limit}K"
+        [ "$status" -eq 0 ] || [[ $stderr != *" more, the memory limit"* ]] || explain "room for all of it, or a forecast"
+    done
     refuses 6 "which leaves" learn_in 3M
     refuses 2 "divides" "${learns[@]}" --batch 8 --micro-batches 3
     refuses 2 "can be 'auto'" "${learns[@]}" --batch auto --micro-batches auto
