@@ -346,7 +346,8 @@ static void follow_node(HnChannels *c, HnNode *n)
         hn_channels_lock_value(c, n->out->pdata[k], n, reason);
 }
 
-/* The types of inputs with this size for symbols. How many values are of no fixed type, then. */
+/* The types of inputs with this size for symbols. How many values are of no fixed type, then, or have no elements that
+ * would show where channels go. */
 static guint types_with(HnChannels *c, int64_t size)
 {
     const HnGraph *g = c->model->graph;
@@ -369,7 +370,7 @@ static guint types_with(HnChannels *c, int64_t size)
         return G_MAXUINT;
     for (guint i = 0; i < g->nodes->len; i++) {
         const HnValue *y = hn_node_out(g->nodes->pdata[i], 0);
-        unknown += y != NULL && !hn_type_is_fixed(hn_types_get(c->types, y), NULL);
+        unknown += y != NULL && hn_type_count(hn_types_get(c->types, y)) == 0;
     }
     return unknown;
 }

@@ -100,6 +100,8 @@ gboolean hn_channels_set_ids(HnChannels *c, const HnValue *v, HnTensor *ids, int
     HnChannelPlace *p = hn_channels_place(c, v);
     if (p == NULL || ids->dtype != HN_F32)
         return TRUE;
+    if (ids->n == 0)
+        return FALSE;
     const int axes[] = { like, 1, ids->ndim - 1 }, first = G_N_ELEMENTS(axes);
     const int tries = first + (c->bond == HN_BOND_FATE ? ids->ndim : 0);
     for (int i = 0; i < tries && p->at == NULL; i++) {

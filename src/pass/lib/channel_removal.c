@@ -9,6 +9,7 @@
 #include "op/narrow.h"
 #include "op/ops.h"
 #include "pass/lib/channel_place.h"
+#include "pass/lib/forget_types.h"
 
 typedef struct {
     const HnChannels *c;
@@ -16,6 +17,7 @@ typedef struct {
     HnModel *m;
     GHashTable *kept; /* HnValue * of m -> HnKept * */
     GHashTable *cut;  /* HnValue *, weights of m -> Cut * */
+    HnModel *anew;    /* c's model with types as inference has them, not as the file does; NULL: nobody asked yet */
     const HnNode *failed;
 } Removal;
 
@@ -239,11 +241,11 @@ static gboolean narrow_node(Removal *r, HnNode *n, GError **error)
 
 /* --- types -------------------------------------------------------------------------------------------------------- */
 
-/* What v was, but for what has gone, is what it is now. */
-static gboolean follows(const Removal *r, const HnValue *v, const HnType *was)
+/* What v of m was, but for what has gone, is what it is now. */
+static gboolean is_as(const Removal *r, const HnValue *v, const HnType *was)
 {
     const HnKept *k = kept_of(r, v);
-    if (!hn_type_is_tensor(was) || was->rank < 0)
+    if (was == NULL || !hn_type_is_tensor(was) || was->rank < 0)
         return TRUE;
     if (!hn_type_is_tensor(v->type) || v->type->rank != was->rank)
         return FALSE;
@@ -253,6 +255,21 @@ static gboolean follows(const Removal *r, const HnValue *v, const HnType *was)
             return FALSE;
     }
     return TRUE;
+}
+
+/* So it is; where a file says more of values than can be inferred of it, that cannot be expected of what is left. */
+static gboolean follows(Removal *r, const HnValue *v, const HnType *was)
+{
+    if (is_as(r, v, was))
+        return TRUE;
+    if (r->anew == NULL) {
+        r->anew = hn_model_copy(r->c->model);
+        hn_pass_forget_types(r->anew->graph);
+        if (!hn_graph_infer(r->anew->graph, FALSE, NULL))
+            return FALSE;
+    }
+    const HnValue *own = hn_graph_find(r->anew->graph, v->name);
+    return own != NULL && is_as(r, v, own->type);
 }
 
 /* Bytes that become a layer's weights are as many as these. */
@@ -298,6 +315,7 @@ static void removal_clear(Removal *r)
 {
     g_clear_pointer(&r->kept, g_hash_table_unref);
     g_clear_pointer(&r->cut, g_hash_table_unref);
+    g_clear_pointer(&r->anew, hn_model_free);
 }
 
 static gboolean removal_run(Removal *r, GError **error)
