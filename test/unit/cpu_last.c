@@ -158,6 +158,18 @@ static void test_shapes(void)
     last(2, 36, 15, 12, "%y = DepthToSpace(%c) blocksize=3");
 }
 
+static void test_norms(void)
+{
+    each(2, "%y = InstanceNormalization(%c, s:f32[CC], o:f32[CC])");
+    last(2, 32, 33, 34, "%y = GroupNormalization(%c, s:f32[8], o:f32[8]) num_groups=8");
+    last(2, 21, 15, 17, "%y = GroupNormalization(%c, s:f32[1], o:f32[1]) num_groups=1");
+    last(2, 96, 7, 5, "%y = GroupNormalization(%c, s:f32[6], o:f32[6]) num_groups=6");
+    last(2, 24, 40, 41,
+         "%r = Reshape(%c, g:i64[3]={0,4,-1}) %n = InstanceNormalization(%r, s:f32[4]={1,1,1,1}, "
+         "o:f32[4]={0,0,0,0}) %b = Reshape(%n, v:i64[4]={2,24,40,41}) %m = Mul(%b, f:f32[24,1,1]) "
+         "%y = Add(%m, t:f32[24,1,1])");
+}
+
 /* Pixels under other dims stay channels last, whoever reads them; a view's source has no pitch. */
 static void test_views(void)
 {
@@ -211,6 +223,7 @@ int main(int argc, char **argv)
     g_test_add_func("/last/split", test_split);
     g_test_add_func("/last/elements", test_elements);
     g_test_add_func("/last/shapes", test_shapes);
+    g_test_add_func("/last/norms", test_norms);
     g_test_add_func("/last/views", test_views);
     g_test_add_func("/last/shuffle", test_shuffle);
     return g_test_run();

@@ -17,10 +17,11 @@
 #define HN_LOOPS "cpu/reduce/norm_loops.h"
 #include "base/every_level.h"
 
-#define ROWS(level)                                                                                                    \
-    {                                                                                                                  \
-        row_sum_##level, row_squares_##level, row_scale_##level, row_affine_##level, row_max_##level, row_exp_##level, \
-            row_exp_sum_##level, row_log_share_##level, columns_softmax_##level, short_softmax_##level                 \
+#define ROWS(level)                                                                                           \
+    {                                                                                                         \
+        row_sum_##level, row_squares_##level, row_scale_##level, row_affine_##level, down_sum_##level,        \
+            down_squares_##level, down_affine_##level, row_max_##level, row_exp_##level, row_exp_sum_##level, \
+            row_log_share_##level, columns_softmax_##level, short_softmax_##level                             \
     }
 
 const HnRowFns *hn_cpu_rows(void)
@@ -197,8 +198,8 @@ static const HnKernel groupnorm = {
     .inplace = TRUE,
 };
 
-const HnKernel *const hn_cpu_instancenormalization[] = { &groupnorm, NULL };
-const HnKernel *const hn_cpu_groupnormalization[] = { &groupnorm, NULL };
+const HnKernel *const hn_cpu_instancenormalization[] = { &hn_cpu_groupnorm_last, &groupnorm, NULL };
+const HnKernel *const hn_cpu_groupnormalization[] = { &hn_cpu_groupnorm_last, &groupnorm, NULL };
 
 /* --- one factor and one shift a channel: BatchNormalization ---------------------------------------------------------
  */

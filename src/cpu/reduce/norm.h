@@ -11,6 +11,10 @@ typedef struct {
     /* y = (x - mean) * inv * w + b; b may be NULL */
     void (*scale)(float *y, const float *x, int64_t n, float mean, float inv, const float *w, const float *b);
     void (*affine)(float *y, const float *x, int64_t n, float a, float b); /* y = x * a + b */
+    /* Down the columns of x [n, width]: their sums, those of squared differences, y = x * a + b */
+    void (*down_sum)(float *sum, const float *x, int64_t n, int64_t width);
+    void (*down_squares)(float *sum, const float *x, int64_t n, int64_t width, const float *mean);
+    void (*down_affine)(float *y, const float *x, int64_t n, int64_t width, const float *a, const float *b);
     float (*max)(const float *x, int64_t n);
     float (*exp)(float *y, const float *x, int64_t n, float max); /* y = e^(x - max); their sum */
     float (*exp_sum)(const float *x, int64_t n, float max);       /* the sum alone */
@@ -26,3 +30,5 @@ typedef struct {
 #define HN_SHORT_ROWS 64
 
 const HnRowFns *hn_cpu_rows(void);
+
+extern const HnKernel hn_cpu_groupnorm_last; /* GroupNormalization and InstanceNormalization, channels last */

@@ -145,6 +145,84 @@ static HN_TARGET void HN_V(row_log_share)(float *y, const float *x, int64_t n, f
         y[i] = x[i] - max - log_sum;
 }
 
+/* The vectors of a row of `width`, and the rest. */
+#define DOWN(ROW)                                \
+    int64_t i = 0;                               \
+    for (; i + HN_LANES <= width; i += HN_LANES) \
+        ROW(HN_VLOAD, HN_VSTORE)                 \
+    if (i < width) {                             \
+        const int rest = (int)(width - i);       \
+        ROW(LOAD_REST, STORE_REST)               \
+    }
+#define LOAD_REST(p) HN_VLOAD_N(p, rest)
+#define STORE_REST(p, v) HN_VSTORE_N(p, v, rest)
+
+/* sum[width] of the columns of x [n, width] */
+static HN_TARGET void HN_V(down_sum)(float *sum, const float *x, int64_t n, int64_t width)
+{
+#define ROW(LOAD, STORE)                                \
+    {                                                   \
+        const float *from = x + i;                      \
+        HN_VEC a = HN_VSET(0), b = a;                   \
+        int64_t k = 0;                                  \
+        for (; k + 2 <= n; k += 2, from += 2 * width) { \
+            a = HN_VADD(a, LOAD(from));                 \
+            b = HN_VADD(b, LOAD(from + width));         \
+        }                                               \
+        if (k < n)                                      \
+            a = HN_VADD(a, LOAD(from));                 \
+        a = HN_VADD(a, b);                              \
+        STORE(sum + i, a);                              \
+    }
+    DOWN(ROW)
+#undef ROW
+}
+
+/* The same of (x - mean[width])^2 */
+static HN_TARGET void HN_V(down_squares)(float *sum, const float *x, int64_t n, int64_t width, const float *mean)
+{
+#define ROW(LOAD, STORE)                                          \
+    {                                                             \
+        const float *from = x + i;                                \
+        const HN_VEC less = HN_VMUL(LOAD(mean + i), HN_VSET(-1)); \
+        HN_VEC a = HN_VSET(0), b = a;                             \
+        int64_t k = 0;                                            \
+        for (; k + 2 <= n; k += 2, from += 2 * width) {           \
+            const HN_VEC u = HN_VADD(LOAD(from), less);           \
+            const HN_VEC v = HN_VADD(LOAD(from + width), less);   \
+            a = HN_VFMA(u, u, a);                                 \
+            b = HN_VFMA(v, v, b);                                 \
+        }                                                         \
+        if (k < n) {                                              \
+            const HN_VEC u = HN_VADD(LOAD(from), less);           \
+            a = HN_VFMA(u, u, a);                                 \
+        }                                                         \
+        a = HN_VADD(a, b);                                        \
+        STORE(sum + i, a);                                        \
+    }
+    DOWN(ROW)
+#undef ROW
+}
+
+/* y = x * a[width] + b[width] */
+static HN_TARGET void HN_V(down_affine)(float *y, const float *x, int64_t n, int64_t width, const float *a,
+                                        const float *b)
+{
+#define ROW(LOAD, STORE)                                                      \
+    {                                                                         \
+        const HN_VEC factor = LOAD(a + i), shift = LOAD(b + i);               \
+        for (int64_t k = 0; k < n; k++) {                                     \
+            const HN_VEC v = HN_VFMA(LOAD(x + k * width + i), factor, shift); \
+            STORE(y + k * width + i, v);                                      \
+        }                                                                     \
+    }
+    DOWN(ROW)
+#undef ROW
+}
+#undef DOWN
+#undef LOAD_REST
+#undef STORE_REST
+
 /* Columns of x [n, inner], `width` of them: most and sum have a place for each. */
 static HN_TARGET void HN_V(columns_softmax)(float *y, const float *x, int64_t n, int64_t inner, int64_t width,
                                             float *most, float *sum, gboolean logs)
