@@ -45,6 +45,8 @@ int hn_gemm_kernel_cols(void)
 const HnGemmKernelFn *hn_gemm_kernel_fns(int cols)
 {
     const Level *l = level();
+    if (l->fns == fns_avx512 && cols <= HN_LANES_avx2)
+        return hn_gemm_kernel_narrow;
     return l->fns[cols > l->lanes];
 }
 

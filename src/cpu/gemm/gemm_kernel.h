@@ -63,6 +63,7 @@ typedef void (*HnGemmKernelFn)(const HnGemmKernelArgs *t);
 
 /* For 1, 2 ... hn_gemm_kernel_rows() rows of so many columns, which t->cols has to be. */
 const HnGemmKernelFn *hn_gemm_kernel_fns(int cols);
+extern const HnGemmKernelFn *const hn_gemm_kernel_narrow; /* those of at most 8 columns at AVX-512 */
 
 /* to[i * planes + p] = from[p * plane + i], i < n: a few planes side by side. */
 void hn_gemm_kernel_interleave(float *to, const float *from, int64_t plane, int64_t planes, int64_t n);

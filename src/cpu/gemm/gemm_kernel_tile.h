@@ -1,6 +1,7 @@
 /*
  * Tiles at one instruction level, for gemm_kernel_loops.h, and for gemm_pairs.c, which says TILE_NAME(name) and
- * TILE_TARGET of functions, and TILE_FMA(v, b, sum): the products of the words v and b added to sum.
+ * TILE_TARGET of functions, and TILE_FMA(v, b, sum): the products of the words v and b added to sum. Whoever has more
+ * rows than the level, or other panels, says TILE_MANY and TILE_PITCH, floats from a row of a panel to the next.
  *
  * Sums have names of their own, p##i and q##i for the two vectors of row i: arrays of them would live in memory. Few
  * rows have too few sums to hide an addition's latency: they have a second set r, s for every other k.
@@ -17,6 +18,10 @@
 #define TILE_NAME HN_V
 #define TILE_TARGET HN_TARGET
 #define TILE_FMA HN_VFMA
+#endif
+#ifndef TILE_MANY /* rows as at AVX-512, whose registers they take */
+#define TILE_MANY (HN_JOIN(TILE_ROWS, HN_LEVEL) > 6)
+#define TILE_PITCH (2 * HN_LANES)
 #endif
 #define LANES HN_LANES
 #if defined(__clang__)
@@ -120,7 +125,7 @@ static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(tile)(co
     const gboolean whole = tail == LANES, few = rows < HN_GEMM_KERNEL_FEW;
     float *const c = t->c;
     const int64_t a_k = t->a_k != 0 ? t->a_k : 1, c_pitch = t->c_pitch;
-    const int64_t b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : 2 * LANES;
+    const int64_t b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : TILE_PITCH;
     HN_VEC begin0 = HN_VSET(0), begin1 = begin0;
     if (t->bias != NULL) {
         begin0 = two ? HN_VLOAD(t->bias) : LOAD_TAIL(t->bias);
@@ -234,7 +239,7 @@ TILE(3)
 TILE(4)
 TILE(5)
 TILE(6)
-#if HN_JOIN(TILE_ROWS, HN_LEVEL) > 6
+#if TILE_MANY
 TILE(7)
 TILE(8)
 TILE(9)
@@ -248,7 +253,7 @@ static const HnGemmKernelFn TILE_NAME(fns)[2][HN_GEMM_KERNEL_MAX_ROWS] = {
     TILE_NAME(v##_1), TILE_NAME(v##_2), TILE_NAME(v##_3), TILE_NAME(v##_4), TILE_NAME(v##_5), TILE_NAME(v##_6)
 #define MORE(v) \
     TILE_NAME(v##_7), TILE_NAME(v##_8), TILE_NAME(v##_9), TILE_NAME(v##_10), TILE_NAME(v##_11), TILE_NAME(v##_12)
-#if HN_JOIN(TILE_ROWS, HN_LEVEL) > 6
+#if TILE_MANY
     { SIX(one), MORE(one) },
     { SIX(two), MORE(two) },
 #else
@@ -293,3 +298,5 @@ static const HnGemmKernelFn TILE_NAME(fns)[2][HN_GEMM_KERNEL_MAX_ROWS] = {
 #undef TILE_NAME
 #undef TILE_TARGET
 #undef TILE_FMA
+#undef TILE_MANY
+#undef TILE_PITCH
