@@ -1,6 +1,7 @@
 /*
  * Convolutions of bytes against ref, to the last bit: each kernel, at the level of instructions that there is.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -376,6 +377,38 @@ static void test_split_two(void)
     g_assert_false(fits); /* 380 too much: 128 for each group at most */
 }
 
+/* Quotients that are halves, or next to one, and what has none: the bytes of ref. */
+static void judge_quotients(double scale, const char *zero)
+{
+    static const float odd[] = { INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, 1e-40f, -1e-40f, -0.0f };
+    g_autofree char *text = g_strdup_printf(
+        "opset 21 graph g(%%x:f32[2000]) -> (%%y) { %%y = QuantizeLinear(%%x, s:f32={%.9g}, z:%s) }", scale, zero);
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) cpu = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(ref, 1);
+    float *x = ((HnTensor *)in->pdata[0])->data;
+    for (int i = 0; i < 2000; i++) {
+        const float half = ((float)(i / 3) - 320 + 0.5f) * (float)scale;
+        x[i] = i % 3 == 0 ? half : nextafterf(half, i % 3 == 1 ? INFINITY : -INFINITY);
+    }
+    for (guint i = 0; i < 70 * G_N_ELEMENTS(odd); i += 7)
+        x[i] = odd[i % G_N_ELEMENTS(odd)];
+    g_autoptr(GPtrArray) want = test_run(ref, in), got = test_run(cpu, in);
+    const HnTensor *a = want->pdata[0], *b = got->pdata[0];
+    g_assert_cmpmem(a->data, a->bytes, b->data, b->bytes);
+}
+
+static void test_quotients(void)
+{
+    static const double scales[] = { 0.1, 1 / 255.0, 1 / 3.0, 0.7071, 2.5, 1e-20, 3e10, 1e-31, 1e31 };
+    for (guint i = 0; i < G_N_ELEMENTS(scales); i++) {
+        judge_quotients(scales[i], "u8={128}");
+        judge_quotients(scales[i], "u8={0}");
+        judge_quotients(scales[i], "i8={-5}");
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -392,5 +425,6 @@ int main(int argc, char **argv)
     g_test_add_func("/byte/halves", test_halves);
     g_test_add_func("/byte/lines_of_bytes", test_lines_of_bytes);
     g_test_add_func("/byte/tables_of_bytes", test_tables_of_bytes);
+    g_test_add_func("/byte/quotients", test_quotients);
     return g_test_run();
 }

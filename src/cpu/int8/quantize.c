@@ -20,8 +20,9 @@ typedef void (*DequantizeFn)(float *y, const void *x, const float *s, const void
 
 #define PIECE ((int64_t)256)
 
-/* With one scale, 64 at a time: as in the loops, but for what is left over, and for pieces with a quotient that is
- * nearly between two whole numbers. */
+/* With one scale, 64 at a time, and what is left over as in the loops. A quotient is x times the reciprocal of the
+ * scale and, in a second step, what that leaves of x: together they round as a division does. It must not be infinite
+ * before; what becomes NaN of large negative numbers is the least, as NaN itself. */
 static inline __attribute__((always_inline)) HN_TARGET_avx512 void quick_avx512(QuantizeFn loops, uint8_t *y,
                                                                                 const float *x, const float *s,
                                                                                 const void *zeros, int64_t n,
@@ -29,29 +30,26 @@ static inline __attribute__((always_inline)) HN_TARGET_avx512 void quick_avx512(
 {
     const int z = zeros == NULL ? 0 : is_signed ? *(const int8_t *)zeros : *(const uint8_t *)zeros;
     const __m512 by = _mm512_set1_ps(1 / *s), lo = _mm512_set1_ps((float)((is_signed ? -128 : 0) - z));
-    const __m512 hi = _mm512_set1_ps((float)((is_signed ? 127 : 255) - z));
+    const __m512 hi = _mm512_set1_ps((float)((is_signed ? 127 : 255) - z)), far = _mm512_set1_ps(70000);
+    const __m512 scale = _mm512_set1_ps(*s);
     const __m512i zero = _mm512_set1_epi16((short)z);
     const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     int64_t i = 0;
-    for (; i + PIECE <= n; i += PIECE) {
-        __m512 most = _mm512_setzero_ps();
-        for (int64_t k = i; k < i + PIECE; k += 64) {
+    if (*s > 1e-30f && *s < 1e30f)
+        for (; i + 64 <= n; i += 64) {
             __m512i v[4];
 #pragma GCC unroll 4
             for (int j = 0; j < 4; j++) {
-                const __m512 q = _mm512_mul_ps(_mm512_loadu_ps(x + k + 16 * j), by);
-                const __m512 limited = _mm512_min_ps(_mm512_max_ps(q, lo), hi); /* of NaN the second operand */
-                v[j] = _mm512_cvtps_epi32(limited);
-                most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_sub_ps(limited, _mm512_cvtepi32_ps(v[j]))));
+                const __m512 f = _mm512_loadu_ps(x + i + 16 * j);
+                const __m512 q = _mm512_min_ps(_mm512_mul_ps(f, by), far); /* of NaN the second operand */
+                const __m512 exact = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, scale, f), by, q);
+                v[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(exact, lo), hi));
             }
             const __m512i a = _mm512_add_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
             const __m512i b = _mm512_add_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-            _mm512_storeu_si512(y + k, _mm512_permutexvar_epi32(in_order, is_signed ? _mm512_packs_epi16(a, b)
+            _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(in_order, is_signed ? _mm512_packs_epi16(a, b)
                                                                                     : _mm512_packus_epi16(a, b)));
         }
-        if (!(_mm512_reduce_max_ps(most) < 0.4995f) || !(1 / *s < 1e30f))
-            loops(y + i, x + i, s, zeros, PIECE, FALSE);
-    }
     if (i < n)
         loops(y + i, x + i, s, zeros, n - i, FALSE);
 }
