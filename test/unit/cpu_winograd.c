@@ -105,6 +105,12 @@ static void test_taps(void)
         "%x:f32[1,64,50]) -> (%y) { %y = ConvTranspose(%x, w:f32[64,48,5], b:f32[48]) pads=[2,2] }",
         "%x:f32[1,32,20,21]) -> (%y) { %y = ConvTranspose(%x, w:f32[32,40,5,5], b:f32[40]) pads=[1,2,3,2] }",
         "%x:f32[1,64,20,21]) -> (%y) { %y = ConvTranspose(%x, w:f32[64,40,1,7]) }",
+        "%x:f32[2,32,5,20,21]) -> (%y) { %y = Conv(%x, w:f32[40,32,3,3,3], b:f32[40]) pads=[1,1,1,1,1,1] }",
+        "%x:f32[2,21,9,19,18]) -> (%y) { %c = Conv(%x, w:f32[48,21,3,3,3], b:f32[48]) strides=[2,1,1] "
+        "pads=[2,1,0,3,1,2] dilations=[2,1,1] %y = Relu(%c) }",
+        "%x:f32[1,32,4,26,17], %r:f32[1,33,4,26,17]) -> (%y) { %c = Conv(%x, w:f32[33,32,1,3,3], b:f32[33]) "
+        "pads=[0,1,1,0,1,1] %a = Add(%c, %r) %y = Relu(%a) }",
+        "%x:f32[1,24,6,15,40]) -> (%y) { %y = Conv(%x, w:f32[64,24,2,1,5]) pads=[0,0,2,1,0,2] }",
     };
     for (guint i = 0; i < G_N_ELEMENTS(graphs); i++) {
         g_autofree char *text = g_strconcat("opset 17 graph g(", graphs[i], NULL);

@@ -14,6 +14,8 @@
  * Where windows are dilated by d, every d-th row and column of outputs sees its own rows and columns of the source
  * only: tiles are of these.
  *
+ * Of three axes the first has no points: a tap along it is one more input channel for each (flatten()).
+ *
  * Tiles are taken in blocks whose V and M stay in the second cache. Threads share the blocks; where tiles are few and
  * weights many, they share the output channels instead, so that each reads its part of the weights only.
  */
@@ -55,6 +57,7 @@ typedef struct {
 
 typedef struct {
     HnConvPlan plan;
+    HnWindowAxis depth;   /* one position unless there are three axes: see flatten() */
     HnWindowAxis axis[2]; /* H, W */
     const Form *form;
     gboolean turned; /* weights are those of a ConvTranspose */
@@ -91,6 +94,23 @@ static double rounded(int64_t n, int64_t to)
 
 static const Form forms[] = { { 2, 2, 3, 4 }, { 2, 4, 3, 6 }, { 2, 2, 5, 6 },
                               { 1, 4, 3, 6 }, { 1, 4, 5, 8 }, { 1, 2, 7, 8 } };
+
+/* Three axes are two: each output depth is an image, whose input channels are those at each tap along the depth. */
+static void flatten(HnConvPlan *p, HnWindowAxis *depth)
+{
+    *depth = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    if (p->n < 3)
+        return;
+    *depth = p->axis[0];
+    p->axis[0] = p->axis[1];
+    p->axis[1] = p->axis[2];
+    p->n = 2;
+    p->in_channels *= depth->kernel;
+    p->taps /= depth->kernel;
+    p->batch *= depth->out;
+    p->x_plane /= depth->in;
+    p->y_plane /= depth->out;
+}
 
 static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
 {
@@ -182,9 +202,11 @@ static const char *reject(const HnStep *s, HnConvKind kind)
 {
     const HnTensor *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     HnConvPlan plan;
-    const char *reason = hn_conv_reject(s, kind, 2, &plan);
+    HnWindowAxis depth;
+    const char *reason = hn_conv_reject(s, kind, kind == HN_CONV_PLAIN ? 3 : 2, &plan);
     if (reason != NULL)
         return reason;
+    flatten(&plan, &depth);
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
     if (b != NULL && !hn_slot_is_weight(s->in[2].slot))
@@ -258,6 +280,16 @@ void hn_winograd_taps(int side, int taps, double *g)
         g[k] = k == taps - 1;
 }
 
+/* Where the taps from input channel i to output channel o are, *step apart. */
+static int64_t taps_at(const Winograd *c, int64_t o, int64_t i, int64_t *step)
+{
+    const int64_t depth = c->depth.kernel, in = c->plan.in_channels / depth;
+    if (depth == 1)
+        return hn_conv_weight_at(&c->plan, c->turned, o, i, step);
+    *step = 1;
+    return ((o * in + i % in) * depth + i / in) * c->plan.taps;
+}
+
 /* The taps from input channels [i, i + rows) to output channels [o, o + width), k [rows][taps][cols], zeros beyond; of
  * a turned convolution in the order in which they lie, from the last to the first. Of any alignment */
 static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t width, int64_t i, int64_t rows, float *k)
@@ -265,13 +297,17 @@ static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t w
     const int64_t in = c->plan.in_channels, taps = c->plan.taps, cols = hn_gemm_kernel_cols();
     const char *from = w->data;
     int64_t step;
-    if (!c->turned) {
-        from += hn_conv_weight_at(&c->plan, FALSE, o, i, &step) * (int64_t)sizeof *k;
+    if (!c->turned && c->depth.kernel == 1) {
+        from += taps_at(c, o, i, &step) * (int64_t)sizeof *k;
         hn_gemm_kernel_pack(k, from, 1, in * taps, rows * taps, width);
         return;
     }
     for (int64_t r = 0; r < rows; r++, k += taps * cols) {
-        const int64_t last = hn_conv_weight_at(&c->plan, TRUE, o, i + r, &step);
+        const int64_t last = taps_at(c, o, i + r, &step);
+        if (!c->turned) {
+            hn_gemm_kernel_pack(k, from + last * (int64_t)sizeof *k, 1, in * taps, taps, width);
+            continue;
+        }
         hn_gemm_kernel_pack(k, from + (last - taps + 1) * (int64_t)sizeof *k, 1, taps, taps, width);
     }
 }
@@ -350,7 +386,8 @@ static void place(Winograd *c, HnStep *s)
     c->down = tiles_along(&c->axis[H], c->edge[H]);
     c->across = tiles_along(&c->axis[W], c->edge[W]);
     c->tiles = p->batch * c->down * c->across;
-    c->v_pitch = ((p->in_channels + ROUND - 1) / ROUND | 1) * ROUND;
+    const int64_t some = p->in_channels / c->depth.kernel % ROUND; /* the last ones are stored as a whole vector */
+    c->v_pitch = ((p->in_channels + (some > 0 ? ROUND - some : 0) + ROUND - 1) / ROUND | 1) * ROUND;
     c->m_pitch = ((p->out_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->threads = hn_cpu_threads_for(s, 2.0 * c->points * (double)c->tiles * (double)(p->in_channels * p->out_channels));
     /* each thread reads all of U, or all of V, half of which another one made: that has to pay; even shares */
@@ -378,6 +415,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     if (!hn_conv_plan_of(s, turned, p, error))
         return FALSE;
     c->turned = turned;
+    flatten(p, &c->depth);
     axes_of(p, c->axis);
     c->form = form_for(p);
     for (int i = 0; i < 2; i++) {
@@ -472,29 +510,43 @@ static Tile tile_at(const Winograd *c, int64_t tile)
     return t;
 }
 
+/* The inputs of a tile at tap k along the depth: pointers to pixels. */
+static void point(const Run *r, const Tile *t, int64_t k, const float **x)
+{
+    const Winograd *c = r->c;
+    const HnWindowAxis *d = &c->depth, *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t row = t->row - h->pad, col = t->col - w->pad;
+    const int64_t last_row = row + (c->side[H] - 1) * h->dilation, last_col = col + (c->side[W] - 1) * w->dilation;
+    const int64_t deep = t->image % d->out * d->stride + k * d->dilation - d->pad;
+    const int64_t image = t->image / d->out * d->in + deep;
+    const float *first = r->x + ((image * h->in + row) * w->in + col) * r->x_pitch;
+    const int64_t line = w->in * r->x_pitch * h->dilation, next = r->x_pitch * w->dilation;
+    const gboolean there = deep >= 0 && deep < d->in;
+    if (there && row >= 0 && col >= 0 && last_row < h->in && last_col < w->in) {
+        for (int i = 0, n = 0; i < c->side[H]; i++)
+            for (int j = 0; j < c->side[W]; j++)
+                x[n++] = first + i * line + j * next;
+        return;
+    }
+    for (int i = 0, n = 0; i < c->side[H]; i++)
+        for (int j = 0; j < c->side[W]; j++, n++) {
+            const int64_t a = row + i * h->dilation, b = col + j * w->dilation;
+            const gboolean in = there && a >= 0 && a < h->in && b >= 0 && b < w->in;
+            x[n] = in ? first + i * line + j * next : c->zeros;
+        }
+}
+
 /* Tile `tile` into row t of V. */
 static void transform_in(const Run *r, int64_t tile, float *v)
 {
     const Winograd *c = r->c;
-    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const float *x[MAX_POINTS];
     const Tile t = tile_at(c, tile);
-    const int64_t row = t.row - h->pad, col = t.col - w->pad;
-    const int64_t last_row = row + (c->side[H] - 1) * h->dilation, last_col = col + (c->side[W] - 1) * w->dilation;
-    const float *first = r->x + ((t.image * h->in + row) * w->in + col) * r->x_pitch;
-    const int64_t line = w->in * r->x_pitch * h->dilation, next = r->x_pitch * w->dilation;
-    if (row >= 0 && col >= 0 && last_row < h->in && last_col < w->in) {
-        for (int i = 0, n = 0; i < c->side[H]; i++)
-            for (int j = 0; j < c->side[W]; j++)
-                x[n++] = first + i * line + j * next;
-    } else {
-        for (int i = 0, n = 0; i < c->side[H]; i++)
-            for (int j = 0; j < c->side[W]; j++, n++) {
-                const int64_t a = row + i * h->dilation, b = col + j * w->dilation;
-                x[n] = a >= 0 && a < h->in && b >= 0 && b < w->in ? first + i * line + j * next : c->zeros;
-            }
+    const int64_t channels = c->plan.in_channels / c->depth.kernel;
+    for (int64_t k = 0; k < c->depth.kernel; k++) {
+        point(r, &t, k, x);
+        c->in(v + k * channels, c->v_plane, x, channels);
     }
-    c->in(v, c->v_plane, x, c->plan.in_channels);
 }
 
 /* Row of M -> outputs of channels [from, from + n) of tile `tile` */
@@ -661,7 +713,9 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
 {
     const HnConvPlan *p = &c->plan;
     const HnWindowAxis *h = &c->axis[H], *v = &c->axis[W];
+    const HnWindowAxis *d = &c->depth;
     const int64_t image = at / p->y_plane, row = at / v->out % h->out - h->pad, col = at % v->out - v->pad;
+    const int64_t channels = p->in_channels / d->kernel;
     const int64_t pitch = hn_slot_pitch(s->in[0].slot);
     const float *x = hn_cpu_data(&s->in[0]);
     const char *w = hn_cpu_data(&s->in[1]);
@@ -669,13 +723,15 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
         double sum = 0;
         for (int64_t i = 0; i < p->in_channels; i++) {
             int64_t step;
-            const char *tap = w + hn_conv_weight_at(p, c->turned, o, i, &step) * (int64_t)sizeof(float);
+            const char *tap = w + taps_at(c, o, i, &step) * (int64_t)sizeof(float);
+            const int64_t deep = image % d->out * d->stride + i / channels * d->dilation - d->pad;
+            const int64_t from = image / d->out * d->in + deep;
             for (int64_t t = 0; t < p->taps; t++, tap += step * (int64_t)sizeof(float)) {
                 float weight;
                 memcpy(&weight, tap, sizeof weight);
                 const int64_t a = row + t / v->kernel * h->dilation, b = col + t % v->kernel * v->dilation;
-                if (a >= 0 && a < h->in && b >= 0 && b < v->in)
-                    sum += (double)weight * (double)x[((image * h->in + a) * v->in + b) * pitch + i];
+                if (deep >= 0 && deep < d->in && a >= 0 && a < h->in && b >= 0 && b < v->in)
+                    sum += (double)weight * (double)x[((from * h->in + a) * v->in + b) * pitch + i % channels];
             }
         }
         y[o] = (float)(sum * (double)c->scale[o] + (double)c->shift[o]);
