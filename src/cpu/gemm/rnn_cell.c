@@ -331,14 +331,26 @@ AVX512 static void one_avx512(float *c, const int *slot, const float *x, const f
     }
 }
 
+/* Two sums per row here, too: however many rows there are, each is summed in the same order. */
 AVX512_INLINE void rows_of_avx512(float *const *c, const float *const *x, const int n, const float *w, int64_t step,
                                   int64_t k)
 {
-    __m512 a[8];
+    __m512 a[8], b[8];
 #pragma GCC unroll 8
-    for (int r = 0; r < n; r++)
+    for (int r = 0; r < n; r++) {
         a[r] = _mm512_loadu_ps(c[r]);
-    for (int64_t i = 0; i < k; i++, w += step) {
+        b[r] = _mm512_setzero_ps();
+    }
+    int64_t i = 0;
+    for (; i + 2 <= k; i += 2, w += 2 * step) {
+        const __m512 v0 = _mm512_loadu_ps(w), v1 = _mm512_loadu_ps(w + step);
+#pragma GCC unroll 8
+        for (int r = 0; r < n; r++) {
+            a[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i]), v0, a[r]);
+            b[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r][i + 1]), v1, b[r]);
+        }
+    }
+    if (i < k) {
         const __m512 v = _mm512_loadu_ps(w);
 #pragma GCC unroll 8
         for (int r = 0; r < n; r++)
@@ -346,7 +358,7 @@ AVX512_INLINE void rows_of_avx512(float *const *c, const float *const *x, const 
     }
 #pragma GCC unroll 8
     for (int r = 0; r < n; r++)
-        _mm512_storeu_ps(c[r], a[r]);
+        _mm512_storeu_ps(c[r], _mm512_add_ps(a[r], b[r]));
 }
 
 AVX512 static void rows_avx512(float *const *c, const float *const *x, int n, const float *w, int64_t step, int64_t k)
@@ -359,7 +371,11 @@ AVX512 static void rows_avx512(float *const *c, const float *const *x, int n, co
         c += 4;
         x += 4;
     }
-    for (; n > 0; n--, c++, x++)
+    if (n == 3)
+        rows_of_avx512(c, x, 3, w, step, k);
+    else if (n == 2)
+        rows_of_avx512(c, x, 2, w, step, k);
+    else if (n == 1)
         rows_of_avx512(c, x, 1, w, step, k);
 }
 
