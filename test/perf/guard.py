@@ -9,7 +9,8 @@ A MODEL_DIR holds model.onnx and test_data_set_N. --busy: beside a process that 
   memory    hone-quantize and hone-prune within --mem-limit of each of --factors (0.5,0.75,1,1.5) of what a free run takes:
             status and the highest anonymous memory; of --tools. Missed: more than 5 % beyond the limit, or an end with status 6 that
             is not the forecast's (after --late seconds)
-  verdict   the same command --runs (20) times: statuses. Missed: 0 and 3 in one row
+  verdict   the same command --runs (20) times: statuses; three commands, or hone-quantize with each --option. Missed: 0 and 3 in
+            one row
   coverage  each test set is left out in turn, the others calibrate: is its error within the printed interval?
   profile   hone-profile --runs (5) times: nodes that all five top fives have, and how far times add up
 """
@@ -123,8 +124,9 @@ class Guard:
                          took=r.seconds, why=r.last[:160])
 
     def verdict(self, model):
-        for tool, options in (("hone-export", ["--to", "f16"]), ("hone-quantize", ["--mode", "weights"]),
-                              ("hone-quantize", ["--mode", "dynamic"])):
+        commands = [("hone-quantize", self.args.option)] if self.args.option else \
+            [("hone-export", ["--to", "f16"]), ("hone-quantize", ["--mode", "weights"]), ("hone-quantize", ["--mode", "dynamic"])]
+        for tool, options in commands:
             runs = [self.run(tool, model, *options) for _ in range(self.args.runs)]
             found = sorted(r.status for r in runs)
             self.row(not (0 in found and 3 in found), model=os.path.basename(model), command=" ".join([tool, *options]),

@@ -1,0 +1,348 @@
+#include "check/output_kind.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_CLASSES 8
+#define LEAST_CURVE 32 /* columns of what may be a curve */
+#define NEAR 0.8       /* from one number of a curve to the next: correlation */
+#define ONE 1e-3       /* a sum of probabilities, or a length, is 1 but for that */
+#define OWN_PART 0.05  /* of the variance of all numbers: within columns that have numbers of their own, at most */
+#define OWN_ROWS 8     /* samples that show it; of fewer, and where the largest is not always the same column, ... */
+#define OWN_LEAST 3
+#define OWN_CLOSE 0.02 /* ... it is this part at most */
+#define ROUND 0.98     /* of a turn: so much at least is between the least and the largest of some angles, ... */
+#define LEAST_ANGLES 64
+#define MOST_NAMED 64 /* channels beside that of names, at most */
+#define LEAST_NAMES 8 /* numbers in it */
+
+const char *hn_output_kind_name(HnOutputKind kind)
+{
+    static const char *const names[] = { "numbers", "classes", "labels", "scores", "embedding", "state", "mixed" };
+    return names[kind];
+}
+
+static gboolean is_float(const HnTensor *t)
+{
+    return hn_dtype_in(t->dtype, HN_T_FLOATS);
+}
+
+/* [N, C] or [N, C, 1, 1]: a waveform or a mask has other axes beside. Else 0. */
+static int64_t columns_of(const HnTensor *t)
+{
+    for (int i = 2; i < t->ndim; i++)
+        if (t->dims[i] != 1)
+            return 0;
+    return t->ndim >= 2 && t->dims[0] > 0 ? t->dims[1] : 0;
+}
+
+/* As columns_of(), of all n tensors, some of which may be absent; 0 where they differ. */
+static int64_t same_columns(HnTensor *const *t, guint n)
+{
+    int64_t columns = -1;
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL)
+            columns = columns < 0 || columns == columns_of(t[i]) ? columns_of(t[i]) : 0;
+    return MAX(columns, 0);
+}
+
+typedef enum { ROWS_ADD_UP, ROWS_HAVE_LENGTH } RowsAre;
+
+/* All rows of so many elements add up to 1, or their squares do. */
+static gboolean rows_are(HnTensor *const *t, guint n, RowsAre what)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++) {
+        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
+        for (int64_t r = 0; c > 0 && r < t[i]->n / c; r++) {
+            double sum = 0;
+            for (int64_t k = 0; k < c; k++) {
+                const double x = hn_tensor_get_f64(t[i], r * c + k);
+                if (what == ROWS_ADD_UP && x < 0)
+                    return FALSE;
+                sum += what == ROWS_ADD_UP ? x : x * x;
+            }
+            if (!(fabs(sum - 1) <= ONE))
+                return FALSE;
+            any = TRUE;
+        }
+    }
+    return any;
+}
+
+int64_t hn_output_best(const HnTensor *t, int64_t row, int64_t n)
+{
+    int64_t best = 0;
+    double most = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = hn_tensor_get_f64(t, row * n + i);
+        if (x > most) {
+            most = x;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* A number, and none that stands for something else, as where a mask is. */
+static gboolean says(double x, double beyond)
+{
+    return isfinite(x) && fabs(x) < beyond;
+}
+
+/* Correlation of numbers with those before them along an axis; *same: part of them that are equal. */
+static double nearness(HnTensor *const *t, guint n, int axis, double beyond, double *same)
+{
+    double at = 0, next = 0, mean = 0, count = 0, pairs = 0, equal = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
+            const double x = hn_tensor_get_f64(t[i], k);
+            mean += says(x, beyond) ? x : 0;
+            count += says(x, beyond);
+        }
+    mean /= fmax(count, 1);
+    for (guint i = 0; i < n; i++) {
+        int64_t step = 1;
+        for (int a = axis + 1; t[i] != NULL && a < t[i]->ndim; a++)
+            step *= t[i]->dims[a];
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
+            const double number = hn_tensor_get_f64(t[i], k), x = number - mean;
+            if (!says(number, beyond))
+                continue;
+            at += x * x;
+            if (k / step % t[i]->dims[axis] == 0 || !says(hn_tensor_get_f64(t[i], k - step), beyond))
+                continue;
+            const double before = hn_tensor_get_f64(t[i], k - step) - mean;
+            next += x * before;
+            equal += x == before;
+            pairs++;
+        }
+    }
+    *same = pairs > 0 ? equal / pairs : 1;
+    return at > 0 ? next / at : 1;
+}
+
+static gboolean is_of_shape(const HnTensor *t, HnTensor *const *in, int n_in)
+{
+    for (int i = 0; i < n_in; i++)
+        if (in[i] != NULL && in[i]->dtype == t->dtype && in[i]->ndim == t->ndim &&
+            memcmp(in[i]->dims, t->dims, (gsize)t->ndim * sizeof *t->dims) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* Each number of [N, C] is near the one before, as in sound and curves. */
+static gboolean is_curve(HnTensor *const *t, guint n, double beyond)
+{
+    double same;
+    return nearness(t, n, 1, beyond, &same) >= NEAR;
+}
+
+/* Integers that are quantities, as in pictures and sound: along the last long axis each is near the one before, and
+ * seldom the same, as labels of neighbours are. */
+static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some)
+{
+    int axis = some->ndim - 1;
+    double same;
+    if (!hn_dtype_in(some->dtype, HN_T_INTS))
+        return FALSE;
+    while (axis >= 0 && some->dims[axis] < LEAST_CURVE)
+        axis--;
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL && t[i]->ndim != some->ndim)
+            return FALSE;
+    return axis >= 0 && nearness(t, n, axis, INFINITY, &same) >= NEAR && same < 0.5;
+}
+
+/* Columns, C in each row of all tensors, are far apart beside what each does from row to row: the closer, the less it
+ * tells that the largest number is in the same one. */
+static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double beyond)
+{
+    g_autofree double *sum = g_new0(double, (gsize)c), *squares = g_new0(double, (gsize)c),
+                      *count = g_new0(double, (gsize)c);
+    double all = 0, all_squares = 0, all_count = 0, within = 0;
+    int64_t rows = 0, best = -1;
+    gboolean same = TRUE;
+    for (guint i = 0; i < n; i++)
+        for (int64_t r = 0; t[i] != NULL && r < t[i]->n / c; r++, rows++) {
+            const int64_t now = hn_output_best(t[i], r, c);
+            same = same && (best < 0 || now == best);
+            best = now;
+            for (int64_t k = 0; k < c; k++) {
+                const double x = hn_tensor_get_f64(t[i], r * c + k);
+                if (!says(x, beyond))
+                    continue;
+                sum[k] += x;
+                squares[k] += x * x;
+                count[k]++;
+            }
+        }
+    if (rows < OWN_LEAST)
+        return FALSE;
+    for (int64_t k = 0; k < c; k++) {
+        within += squares[k] - sum[k] * sum[k] / fmax(count[k], 1);
+        all += sum[k];
+        all_squares += squares[k];
+        all_count += count[k];
+    }
+    const double part = same && rows >= OWN_ROWS ? OWN_PART : OWN_CLOSE;
+    return within * (double)rows / (double)(rows - 1) <= part * (all_squares - all * all / fmax(all_count, 1));
+}
+
+/* One that is not empty, or any. */
+static const HnTensor *some_of(HnTensor *const *t, guint n)
+{
+    const HnTensor *some = NULL;
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL && (some == NULL || some->n == 0))
+            some = t[i];
+    return some;
+}
+
+static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, gboolean first)
+{
+    const guint n = seen->n;
+    const HnTensor *some = some_of(t, n);
+    if (some == NULL)
+        return HN_OUTPUT_NUMBERS;
+    if (!is_float(some))
+        return are_quantities(t, n, some) ? HN_OUTPUT_NUMBERS : HN_OUTPUT_LABELS;
+    const int64_t columns = same_columns(t, n);
+    if (columns >= 2 && rows_are(t, n, ROWS_ADD_UP))
+        return HN_OUTPUT_CLASSES;
+    if (v->channels.n > 1)
+        return HN_OUTPUT_MIXED;
+    if (v->channels.scores[0])
+        return HN_OUTPUT_SCORES;
+    if (columns >= 2 && rows_are(t, n, ROWS_HAVE_LENGTH))
+        return HN_OUTPUT_EMBEDDING;
+    if (v->beside && is_of_shape(some, seen->in, seen->n_in))
+        return HN_OUTPUT_STATE;
+    const gboolean curve = columns >= LEAST_CURVE && is_curve(t, n, v->channels.beyond);
+    const gboolean classes = first && columns >= LEAST_CLASSES && !curve;
+    return classes && (seen->made_up || !has_own_columns(t, n, columns, v->channels.beyond)) ? HN_OUTPUT_CLASSES
+                                                                                             : HN_OUTPUT_NUMBERS;
+}
+
+double hn_output_turn(HnTensor *const *t, guint n)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    int64_t count = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && is_float(t[i]) && k < t[i]->n; k++, count++) {
+            const double x = hn_number_at(t[i], k);
+            if (!(fabs(x) <= 2 * M_PI * (1 + ONE)))
+                return 0;
+            lo = fmin(lo, x);
+            hi = fmax(hi, x);
+        }
+    const gboolean around = lo >= -M_PI * (1 + ONE) && hi <= M_PI * (1 + ONE) && fmin(-lo, hi) >= ROUND * M_PI;
+    const gboolean ahead = lo >= 0 && lo <= (1 - ROUND) * 2 * M_PI && hi >= ROUND * 2 * M_PI;
+    return count >= LEAST_ANGLES && (around || ahead) ? 2 * M_PI : 0;
+}
+
+/* The one channel of several that holds whole numbers, of more than one value; -1: none, or more. */
+static int64_t name_of(const HnOutputView *v, HnTensor *const *t, guint n)
+{
+    const int64_t channels = v->channels.channels;
+    int64_t name = -1;
+    for (int64_t c = 0; c < channels && channels >= 3 && channels <= MOST_NAMED; c++) {
+        double lo = INFINITY, hi = -INFINITY;
+        int64_t count = 0;
+        gboolean whole = TRUE;
+        for (guint i = 0; i < n && whole; i++) {
+            const int64_t step = t[i] != NULL ? hn_channel_kinds_step(&v->channels, t[i]) : 1;
+            for (int64_t k = c * step; t[i] != NULL && k < t[i]->n && whole;
+                 k += (k + 1) % step ? 1 : (channels - 1) * step + 1) {
+                const double x = hn_number_at(t[i], k);
+                whole = is_float(t[i]) && x == rint(x) && fabs(x) <= HN_MOST_LABELS;
+                lo = fmin(lo, x);
+                hi = fmax(hi, x);
+                count++;
+            }
+        }
+        if (!whole || !(lo < hi))
+            continue;
+        if (name >= 0)
+            return -1;
+        name = count >= LEAST_NAMES ? c : -1;
+    }
+    return name;
+}
+
+/* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
+static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen)
+{
+    const int64_t columns = same_columns(t, seen->n);
+    gboolean apart =
+        v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 && columns == v->channels.channels;
+    if (apart && columns >= LEAST_CLASSES)
+        apart = columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns, v->channels.beyond);
+    v->n_groups = apart ? (int)columns : v->channels.n;
+    v->group = g_new(int, (gsize)v->channels.channels + 1);
+    for (int64_t c = 0; c < v->channels.channels; c++)
+        v->group[c] = apart ? (int)c : v->channels.of[c];
+    const gboolean numbers = v->kind == HN_OUTPUT_NUMBERS || v->kind == HN_OUTPUT_MIXED;
+    v->turn = numbers ? hn_output_turn(t, seen->n) : 0;
+    v->name = numbers ? name_of(v, t, seen->n) : -1;
+    if (v->name >= 0)
+        v->group[v->name] = v->n_groups++;
+}
+
+/* The largest of each row is where it is in the other output, which holds probabilities. */
+static gboolean has_classes_of(HnTensor *const *t, HnTensor *const *other, guint n)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++) {
+        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
+        if (c < 2 || other[i] == NULL || columns_of(other[i]) != c || other[i]->n != t[i]->n)
+            return FALSE;
+        for (int64_t r = 0; r < t[i]->n / c; r++)
+            if (hn_output_best(t[i], r, c) != hn_output_best(other[i], r, c))
+                return FALSE;
+        any = TRUE;
+    }
+    return any;
+}
+
+/* Numbers that other outputs may show to be of classes. */
+static gboolean is_open(HnOutputKind kind)
+{
+    return kind == HN_OUTPUT_NUMBERS || kind == HN_OUTPUT_STATE;
+}
+
+static HnTensor **of_output(const HnOutputsSeen *seen, int k)
+{
+    HnTensor **t = g_new0(HnTensor *, (gsize)seen->n + 1);
+    for (guint i = 0; i < seen->n; i++)
+        t[i] = seen->out[i][k];
+    return t;
+}
+
+void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *seen)
+{
+    for (int k = 0; k < n_out; k++) {
+        g_autofree HnTensor **t = of_output(seen, k);
+        HnOutputView *v = &views[k];
+        *v = (HnOutputView){ .beside = n_out > 1 };
+        hn_channel_kinds_find(&v->channels, t, seen->n);
+        v->kind = kind_of(v, t, seen, k == 0);
+        if (seen->labelled && k == 0 && v->kind != HN_OUTPUT_LABELS)
+            v->kind = HN_OUTPUT_CLASSES;
+        set_groups(v, t, seen);
+    }
+    for (int k = 0; k < n_out; k++) {
+        g_autofree HnTensor **t = of_output(seen, k);
+        for (int j = 0; j < n_out && is_open(views[k].kind); j++) {
+            g_autofree HnTensor **other = of_output(seen, j);
+            if (j != k && views[j].kind == HN_OUTPUT_CLASSES && has_classes_of(t, other, seen->n))
+                views[k].kind = HN_OUTPUT_CLASSES;
+        }
+    }
+}
+
+void hn_output_view_clear(HnOutputView *v)
+{
+    hn_channel_kinds_clear(&v->channels);
+    g_clear_pointer(&v->group, g_free);
+}
