@@ -89,8 +89,9 @@ typedef enum {
     HN_LOST,      /* it takes more */
 } HnDecision;
 
-/* By the interval alone. Lost is what is beyond the limit by two hundredths and more: what one process measures may be
- * off by some of that in all its rounds, and a second one must not come to the opposite. */
+/* Lost is what is beyond the limit by two hundredths and more, and by as much as the interval reaches below the effect:
+ * what one process measures may be off by some of that in all its rounds, by more on a busy machine, which the interval
+ * shows, and a second one must not come to the opposite. By a tenth none is off in all rounds. */
 HnDecision hn_decide(const HnEffect *e, double limit);
 
 typedef struct {

@@ -190,11 +190,7 @@ static void read_times(HnJournal *j, const char *plan, JsonObject *line)
 static void note_race(HnJournal *j, const char *before, const char *after, const HnEffect *e)
 {
     const HnEffect kept = { e->effect, NAN, NAN, HN_VERDICT_NOISY, e->sure_lo, e->sure_hi };
-    char *name = g_strdup_printf("%s %s", before, after);
-    if (g_hash_table_contains(j->races, name))
-        g_free(name);
-    else
-        g_hash_table_insert(j->races, name, g_memdup2(&kept, sizeof kept));
+    g_hash_table_replace(j->races, g_strdup_printf("%s %s", before, after), g_memdup2(&kept, sizeof kept));
 }
 
 static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)

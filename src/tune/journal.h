@@ -90,7 +90,8 @@ const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan);
 /* Of *e the effect and what decisions are made by; all else is NaN. */
 gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, HnEffect *e);
 
-/* Noted, and written. t, times: taken; what is known already stays as it is. Errors: IO. */
+/* Noted, and written. t, times: taken; times that are known stay as they are, a race takes the place of the one before.
+ * Errors: IO. */
 gboolean hn_journal_add_tried(HnJournal *j, HnTried *t, GError **error);
 gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times, GError **error);
 gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, const HnEffect *e, GError **error);
