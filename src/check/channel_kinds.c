@@ -7,6 +7,7 @@
 #define ALIKE 0.99  /* of the largest magnitude: numbers that stand for something else ... */
 #define BEYOND 0.01 /* ... and of all others the largest one, at most */
 #define FAR 1000    /* the same, at least: pixels of 255 stand for themselves */
+#define LEAST 16    /* numbers, beside which another one may stand for something else */
 
 typedef struct {
     double sum; /* of squares; then their root mean */
@@ -72,12 +73,48 @@ static double find_beyond(HnTensor *const *t, guint n)
     return alike >= 2 ? sqrt(rest * most) : INFINITY;
 }
 
+/* Least and largest of the numbers that are not `but`, and how many there are. */
+static int64_t ends_of(HnTensor *const *t, guint n, double beyond, double but, double *lo, double *hi)
+{
+    int64_t count = 0;
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; is_told(t[i]) && e < t[i]->n; e++) {
+            const double x = hn_number_at(t[i], e);
+            if (!isfinite(x) || fabs(x) >= beyond || x == but)
+                continue;
+            *lo = x < *lo ? x : *lo;
+            *hi = x > *hi ? x : *hi;
+            count++;
+        }
+    return count;
+}
+
+/* 0 is a number. */
+static double find_none(HnTensor *const *t, guint n, double beyond)
+{
+    double lo, hi;
+    const int64_t all = ends_of(t, n, beyond, NAN, &lo, &hi);
+    if (!(lo < hi) || (lo >= 0 && hi <= 1))
+        return NAN;
+    for (int end = 0; end < 2; end++) {
+        const double x = end ? hi : lo;
+        double least, most;
+        const int64_t others = ends_of(t, n, beyond, x, &least, &most);
+        const double apart = end ? hi - most : least - lo;
+        if (x != 0 && all - others >= 2 && others >= LEAST && least < most && apart >= most - least)
+            return x;
+    }
+    return NAN;
+}
+
 /* Elements [from, from + n) are of channel c. */
-static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n, double beyond)
+static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n, const HnChannelKinds *k)
 {
     for (int64_t e = from; e < from + n; e++) {
         const double x = hn_number_at(t, e);
-        if (!isfinite(x) || fabs(x) >= beyond)
+        if (!isfinite(x) || fabs(x) >= k->beyond || x == k->none)
             continue;
         c->sum += x * x;
         c->lo = x < c->lo ? x : c->lo;
@@ -86,7 +123,7 @@ static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n, doub
     }
 }
 
-static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels, double beyond)
+static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels, const HnChannelKinds *kinds)
 {
     Channel *c = g_new0(Channel, (gsize)channels + 1);
     for (int64_t k = 0; k < channels; k++)
@@ -96,7 +133,7 @@ static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels, do
             continue;
         const int64_t step = axis >= 0 ? step_of(t[i], axis) : t[i]->n;
         for (int64_t e = 0; e < t[i]->n; e += step)
-            add_run(&c[e / step % channels], t[i], e, step, beyond);
+            add_run(&c[e / step % channels], t[i], e, step, kinds);
     }
     for (int64_t k = 0; k < channels; k++)
         c[k].sum = c[k].n > 0 ? sqrt(c[k].sum / (double)c[k].n) : 0;
@@ -137,7 +174,7 @@ static void number(HnChannelKinds *k, const Channel *c, gboolean apart)
         double most = 0;
         for (int64_t j = 0; j < k->channels; j++)
             if (k->of[c[j].channel] == i && c[j].n > 0) {
-                within = within && c[j].lo >= 0 && c[j].hi <= 1;
+                within = within && c[j].lo >= 0 && c[j].hi <= 1 && !(k->none > 1);
                 most = fmax(most, c[j].hi);
             }
         k->scores[i] = within && most > 0;
@@ -204,12 +241,13 @@ void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
     double widest = HN_CHANNEL_KINDS_GAP;
     int64_t shortest = 0;
     *k = (HnChannelKinds){ .axis = -1, .channels = 1, .gate = -1, .beyond = find_beyond(t, n) };
+    k->none = find_none(t, n, k->beyond);
     for (int axis = 1; axis < HN_MAX_RANK; axis++) {
         gboolean enough;
         const int64_t channels = channels_along(t, n, axis, &enough);
         if (channels == 0)
             continue;
-        g_autofree Channel *c = look(t, n, axis, channels, k->beyond);
+        g_autofree Channel *c = look(t, n, axis, channels, k);
         qsort(c, (gsize)channels, sizeof *c, by_size);
         const double gap = gap_of(c, channels);
         const gboolean wider = gap >= widest && enough;
@@ -219,7 +257,7 @@ void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
         }
         widest = fmax(widest, wider ? nextafter(gap, INFINITY) : 0);
     }
-    g_autofree Channel *c = look(t, n, k->axis, k->channels, k->beyond);
+    g_autofree Channel *c = look(t, n, k->axis, k->channels, k);
     qsort(c, (gsize)k->channels, sizeof *c, by_size);
     number(k, c, widest > HN_CHANNEL_KINDS_GAP);
     if (k->axis >= 0)

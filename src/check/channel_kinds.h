@@ -7,7 +7,9 @@
  * Outputs without a gap are one kind: a spectrum falls off, but nowhere at once.
  *
  * Numbers of which there are several, all alike and far beyond all others, as -1e9 where a mask is, stand for something
- * else, and are no part of any kind's size.
+ * else, and are no part of any kind's size. One that is the same to the bit in several places and further from all
+ * others than these are from each other, as -1 among small ones, may: whether it does is seen in another model's
+ * results, which have it where it stands for something, and have numbers near it where it is one.
  */
 #pragma once
 
@@ -32,6 +34,7 @@ typedef struct {
      */
     int64_t gate, gated, gated_end;
     double beyond; /* magnitude from which on numbers stand for something else; infinite: none do */
+    double none;   /* the number that may stand for something else; NaN: none does */
 } HnChannelKinds;
 
 /* Of one output of several samples; NULL among t: absent. Shapes may differ, but not the number of channels. */

@@ -11,6 +11,7 @@
 #define OWN_ROWS 8     /* samples that show it; of fewer, and where the largest is not always the same column, ... */
 #define OWN_LEAST 3
 #define OWN_CLOSE 0.02 /* ... it is this part at most */
+#define SIZE_ROWS 16   /* rows that show how large the numbers of a column are */
 #define ROUND 0.98     /* of a turn: so much at least is between the least and the largest of some angles, ... */
 #define LEAST_ANGLES 64
 #define MOST_NAMED 64 /* channels beside that of names, at most */
@@ -189,6 +190,41 @@ static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double b
     return within * (double)rows / (double)(rows - 1) <= part * (all_squares - all * all / fmax(all_count, 1));
 }
 
+typedef struct {
+    double size;
+    int64_t at;
+} Column;
+
+static gint by_size(gconstpointer a, gconstpointer b)
+{
+    const Column *x = a, *y = b;
+    return x->size != y->size ? (x->size > y->size) - (x->size < y->size) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The group of each of c columns: one for each size, by gaps as between kinds of channels. How many there are; 1 where
+ * rows are too few to tell. */
+static int groups_by_size(HnTensor *const *t, guint n, int64_t c, double beyond, int *group)
+{
+    g_autofree Column *column = g_new0(Column, (gsize)c);
+    int64_t rows = 0;
+    int groups = 1;
+    for (int64_t k = 0; k < c; k++)
+        column[k].at = k;
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; t[i] != NULL && e < t[i]->n; e++) {
+            const double x = hn_number_at(t[i], e);
+            rows += e % c == 0;
+            column[e % c].size += says(x, beyond) ? x * x : 0;
+        }
+    qsort(column, (gsize)c, sizeof *column, by_size);
+    for (int64_t k = 0; k < c; k++) {
+        const double before = k > 0 ? column[k - 1].size : 0, gap = before > 0 ? sqrt(column[k].size / before) : 1;
+        groups += rows >= SIZE_ROWS && gap >= HN_CHANNEL_KINDS_GAP;
+        group[column[k].at] = groups - 1;
+    }
+    return groups;
+}
+
 /* One that is not empty, or any. */
 static const HnTensor *some_of(HnTensor *const *t, guint n)
 {
@@ -219,9 +255,14 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnO
     if (v->beside && is_of_shape(some, seen->in, seen->n_in))
         return HN_OUTPUT_STATE;
     const gboolean curve = columns >= LEAST_CURVE && is_curve(t, n, v->channels.beyond);
-    const gboolean classes = first && columns >= LEAST_CLASSES && !curve;
-    return classes && (seen->made_up || !has_own_columns(t, n, columns, v->channels.beyond)) ? HN_OUTPUT_CLASSES
-                                                                                             : HN_OUTPUT_NUMBERS;
+    if (!first || columns < LEAST_CLASSES || curve)
+        return HN_OUTPUT_NUMBERS;
+    if (seen->made_up)
+        return HN_OUTPUT_CLASSES;
+    g_autofree int *group = g_new(int, (gsize)columns);
+    const gboolean measures = has_own_columns(t, n, columns, v->channels.beyond) ||
+                              groups_by_size(t, n, columns, v->channels.beyond, group) > 1;
+    return measures ? HN_OUTPUT_NUMBERS : HN_OUTPUT_CLASSES;
 }
 
 double hn_output_turn(HnTensor *const *t, guint n)
@@ -271,22 +312,31 @@ static int64_t name_of(const HnOutputView *v, HnTensor *const *t, guint n)
 }
 
 /* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
+static gboolean are_apart(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, int64_t columns)
+{
+    return columns < LEAST_CLASSES ||
+           (columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns, v->channels.beyond));
+}
+
 static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen)
 {
     const int64_t columns = same_columns(t, seen->n);
-    gboolean apart =
+    const gboolean table =
         v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 && columns == v->channels.channels;
-    if (apart && columns >= LEAST_CLASSES)
-        apart = columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns, v->channels.beyond);
+    const gboolean apart = table && are_apart(v, t, seen, columns);
     v->n_groups = apart ? (int)columns : v->channels.n;
     v->group = g_new(int, (gsize)v->channels.channels + 1);
     for (int64_t c = 0; c < v->channels.channels; c++)
         v->group[c] = apart ? (int)c : v->channels.of[c];
+    if (table && !apart && !seen->made_up)
+        v->n_groups = groups_by_size(t, seen->n, columns, v->channels.beyond, v->group);
     const gboolean numbers = v->kind == HN_OUTPUT_NUMBERS || v->kind == HN_OUTPUT_MIXED;
     v->turn = numbers ? hn_output_turn(t, seen->n) : 0;
     v->name = numbers ? name_of(v, t, seen->n) : -1;
     if (v->name >= 0)
         v->group[v->name] = v->n_groups++;
+    v->between = table && columns >= 2 && columns < LEAST_CLASSES;
+    v->n_groups += v->between;
 }
 
 /* The largest of each row is where it is in the other output, which holds probabilities. */

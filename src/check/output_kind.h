@@ -11,6 +11,9 @@
  *   numbers      all else: measures, spectra, sound, masks before a threshold, integers where each is near the one
  *                before, as in pictures
  *
+ * Columns. Those of [N, C], where they are few, have numbers of their own, or are of quite different sizes, are groups
+ * each by itself, or of one size.
+ *
  * Angles. Numbers that fill [-pi, pi] or [0, 2 pi], and end there, are as far apart as on a circle.
  *
  * Names. Of the channels of an output, one that alone holds whole numbers, as a detector's class beside box and score:
@@ -40,10 +43,11 @@ typedef struct {
     HnOutputKind kind;
     gboolean beside; /* there are other outputs */
     HnChannelKinds channels;
-    int n_groups; /* that r2 looks at: kinds of channels, or channels */
-    int *group;   /* channel -> group */
-    double turn;  /* of angles: numbers this far apart are the same; 0: it has none */
-    int64_t name; /* channel whose numbers are names: right or wrong; -1: none */
+    int n_groups;     /* that r2 looks at: kinds of channels, or channels */
+    int *group;       /* channel -> group */
+    gboolean between; /* group n_groups - 1 is of no channel, but of what few columns of a row differ by */
+    double turn;      /* of angles: numbers this far apart are the same; 0: it has none */
+    int64_t name;     /* channel whose numbers are names: right or wrong; -1: none */
 } HnOutputView;
 
 /* What the original made of n samples. */

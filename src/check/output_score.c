@@ -7,10 +7,14 @@
 #define SPREAD 2       /* times the root mean square over samples stand for the largest, where there are many */
 #define BEST 10        /* scores that stand for the strong ones where there are none */
 #define FLOOR 0.1      /* of their root mean square: numbers that vary less are told no finer */
+#define VARIES 5       /* deviations are that at most, ... */
+#define MANY_SAMPLES 8 /* ... where so many show it, ... */
+#define STILL 1e-5     /* ... and it is more than that of the root mean square */
 #define WORST 16       /* times the mean square of all errors that of a single sample may be */
 #define CLASS_PART 0.1 /* of the loss of classes, and of a label's elements, counts */
 #define MOST_LOSS 1e9  /* of r2: what is not there, or no number */
 #define STAND_IN 0.005 /* of a number that stands for something else: how far it may be off */
+#define EXACT 0.9      /* of those that may stand for something else, as results show */
 #define NONE_PART 0.01 /* of all numbers' root mean square is the size of those that are 0 throughout */
 #define FEW_VALUES 16  /* elements for each value, at least, where labels are few */
 
@@ -19,6 +23,8 @@
 /* Of numbers that r2 looks at together, over all samples. */
 typedef struct {
     double n, sum, squares, most;
+    double none, none_kept; /* numbers that may stand for something else, which are no part of these; and there, too */
+    int64_t samples;
     double noise, worst;     /* sum of squares of errors; the largest mean of a sample */
     double sample, n_sample; /* of the sample that is being added */
     gboolean one_sided;      /* a pair of which only one is finite */
@@ -40,6 +46,7 @@ struct HnOutputSums {
     guint n_strong, samples;
     gboolean lost, labelled; /* something of it is not there; its classes are known */
     gboolean there;          /* in some sample */
+    int64_t n;               /* elements */
     GHashTable *values;      /* Value * of each label that the original gives; NULL: too many, or known by labels */
     Value *last;             /* the one before: neighbours are mostly alike */
     Group *group;
@@ -225,6 +232,13 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
         s->noise = other ? INFINITY : s->noise;
         return;
     }
+    const gboolean none = w == s->view->channels.none;
+    if (none && g == w) {
+        group->none++;
+        group->none_kept++;
+        group->n_sample++;
+        return;
+    }
     if (isfinite(w) && isfinite(g)) {
         const double error = (g - w) * (g - w);
         kind->dot += w * g;
@@ -243,6 +257,9 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
     if (!isfinite(w))
         return;
     group->n_sample++;
+    group->none += none;
+    if (none)
+        return;
     group->n++;
     group->sum += w;
     group->squares += w * w;
@@ -255,6 +272,7 @@ static void end_sample(HnOutputSums *s)
         Group *g = &s->group[i];
         g->noise += g->sample;
         g->worst = g->n_sample > 0 ? fmax(g->worst, g->sample / g->n_sample) : g->worst;
+        g->samples += g->n_sample > 0;
         g->sample = g->n_sample = 0;
     }
 }
@@ -277,6 +295,28 @@ static void end_kinds(HnOutputSums *s, Kind *kind)
     }
 }
 
+/* What the numbers of each row differ by from their mean. */
+static void add_between(HnOutputSums *s, const HnTensor *got, const HnTensor *want)
+{
+    const int64_t columns = s->view->channels.channels;
+    Group *group = &s->group[s->view->n_groups - 1];
+    for (int64_t first = 0; first < want->n; first += columns) {
+        double g = 0, w = 0;
+        for (int64_t i = first; i < first + columns; i++) {
+            g += hn_number_at(got, i) / (double)columns;
+            w += hn_number_at(want, i) / (double)columns;
+        }
+        for (int64_t i = first; i < first + columns && isfinite(g) && isfinite(w); i++) {
+            const double x = hn_number_at(want, i) - w, error = hn_number_at(got, i) - g - x;
+            group->sample += error * error;
+            group->n_sample++;
+            group->n++;
+            group->sum += x;
+            group->squares += x * x;
+        }
+    }
+}
+
 static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *want)
 {
     const HnChannelKinds *k = &s->view->channels;
@@ -290,11 +330,16 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
         add_pair(s, at, &s->group[s->view->group[channel]], hn_number_at(got, i), hn_number_at(want, i));
         if (at->strong != NULL) {
             const double score = hn_channel_kinds_value(k, got, step, i);
-            const Pair pair = { hn_channel_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
-            if (!both_none(score, pair.want) && !(fabs(pair.want) >= k->beyond))
+            const double right = hn_channel_kinds_value(k, want, step, i);
+            const Pair pair = { right == k->none ? 0 : right, score == k->none  ? 0
+                                                              : isfinite(score) ? score
+                                                                                : INFINITY };
+            if (!both_none(score, right) && !(fabs(right) >= k->beyond))
                 g_array_append_val(at->strong, pair);
         }
     }
+    if (s->view->between)
+        add_between(s, got, want);
     end_sample(s);
     end_kinds(s, kind);
     if (s->n_strong == 0)
@@ -310,6 +355,7 @@ void hn_output_sums_add(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     if (want == NULL)
         return;
     s->there = TRUE;
+    s->n += want->n;
     if (s->view->kind == HN_OUTPUT_LABELS) {
         add_labels(s, got, want, label);
         return;
@@ -342,6 +388,19 @@ static double scores_of(const HnOutputSums *s)
     return fmax(peak, sqrt(s->strong / s->n_strong) / DENSE);
 }
 
+/* With what may stand for something else where it does not, and without it where it does. */
+static Group as_judged(const HnOutputSums *s, int i)
+{
+    Group g = s->group[i];
+    const double none = s->view->channels.none;
+    if (g.none > 0 && !(g.n > 0 && g.none_kept >= EXACT * g.none)) {
+        g.n += g.none;
+        g.sum += g.none * none;
+        g.squares += g.none * none * none;
+    }
+    return g;
+}
+
 /* Square of the size that numbers of the group have. */
 static double size_of_group(const Group *g, gboolean scores)
 {
@@ -349,7 +408,9 @@ static double size_of_group(const Group *g, gboolean scores)
         return 1 / CLASS_PART;
     const double rest = fmax(g->n - 1, 1), power = g->squares / fmax(g->n, 1), few = FLOOR + (1 - FLOOR) / rest;
     const double spread = fmax(g->squares - g->sum * g->sum / fmax(g->n, 1), 0) / rest;
-    const double size = fmax(spread, few * few * power);
+    const gboolean varies = g->samples >= MANY_SAMPLES && spread > STILL * STILL * power;
+    const double floor = varies ? fmin(few * few * power, VARIES * VARIES * spread) : few * few * power;
+    const double size = fmax(spread, floor);
     return scores && g->most >= HN_STRONG_SCORE ? fmax(size, HN_STRONG_SCORE * HN_STRONG_SCORE) : size;
 }
 
@@ -372,17 +433,18 @@ static double r2_of(const HnOutputSums *s, double *worst, double *lost)
         return NAN;
     for (int i = 0; i < v->n_groups; i++)
         power = fmax(power, s->group[i].squares / fmax(s->group[i].n, 1));
-    for (int64_t c = 0; c < v->channels.channels; c++) {
-        const gboolean scores = v->channels.scores[v->channels.of[c]];
-        const Group *g = &s->group[v->group[c]];
+    for (int64_t c = 0; c < v->channels.channels + v->between; c++) {
+        const gboolean between = c == v->channels.channels;
+        const gboolean scores = !between && v->channels.scores[v->channels.of[c]];
+        const Group g = as_judged(s, between ? v->n_groups - 1 : v->group[c]);
         if (v->channels.n > 1 && scores && c != v->name)
             continue;
-        const double own = size_of_group(g, scores && v->kind == HN_OUTPUT_SCORES);
-        const double size = own > 0 ? own : NONE_PART * NONE_PART * power;
-        const gboolean none = s->lost || g->one_sided;
-        most = fmax(most, none ? MOST_LOSS : loss_of(g->worst, size));
-        loss = fmax(loss,
-                    none ? MOST_LOSS : fmax(loss_of(g->noise / fmax(g->n, 1), size), loss_of(g->worst, size) / WORST));
+        const double own = size_of_group(&g, scores && v->kind == HN_OUTPUT_SCORES);
+        const double size = (own > 0 ? own : NONE_PART * NONE_PART * power) / (between ? CLASS_PART : 1);
+        const gboolean none = s->lost || g.one_sided;
+        most = fmax(most, none ? MOST_LOSS : loss_of(g.worst, size));
+        loss =
+            fmax(loss, none ? MOST_LOSS : fmax(loss_of(g.noise / fmax(g.n, 1), size), loss_of(g.worst, size) / WORST));
     }
     *worst = 1 - most;
     *lost = loss;
@@ -429,5 +491,6 @@ void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
                               .worst_r2 = worst,
                               .lost = lost,
                               .signal = s->signal,
-                              .noise = s->noise };
+                              .noise = s->noise,
+                              .n = s->n };
 }

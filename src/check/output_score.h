@@ -4,9 +4,14 @@
  * r2. The mean square of an error says something beside the size of the numbers alone, and their magnitude is no
  * measure of that: a quality between 2 and 3 tells by its second digit. Size is the standard deviation over samples and
  * elements of a kind of number, but at least 0.1 of its root mean square, and more where there are so few that the
- * deviation is not known: 0.1 + 0.9 / (n - 1) of it. Strong scores have 0.5 at least. Up to 7 columns of an output
- * [N, C] are kinds each by itself. The worst sample counts, too, with a sixteenth of its mean square; classes, which
- * have a measure of their own, count with a tenth.
+ * deviation is not known: 0.1 + 0.9 / (n - 1) of it. From 8 samples on, which show it, that is no more than five times
+ * the deviation: what hardly varies, as a temperature in kelvin, is told by nothing else. Strong scores have 0.5 at
+ * least. The worst sample counts, too, with a sixteenth of its mean square; classes, which have a measure of their own,
+ * count with a tenth, and so does what columns of a row differ by, where there are few: two classes may rise and fall
+ * together far more.
+ *
+ * A number that may stand for something else (HnChannelKinds.none) has no part in the size where most of the results
+ * have it, to the bit, where the original has it.
  *
  * Names. The part that is another one counts, with a tenth.
  *
@@ -25,6 +30,7 @@ typedef struct {
     double worst_r2;                         /* of a single sample, whole */
     double lost;                             /* 1 - r2, of classes the whole of it, too */
     double signal, noise;                    /* sums of squares */
+    int64_t n;                               /* elements of the original's; 0: it is judged by nothing */
 } HnOutputScore;
 
 typedef struct HnOutputSums HnOutputSums;

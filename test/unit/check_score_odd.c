@@ -96,7 +96,96 @@ static double log_probability(HnRng *rng, int s, int64_t i)
     return i % 5 == 4 ? -INFINITY : hn_rng_normal(rng) * 3 - (i % 5 == s % 4 ? 0 : 8);
 }
 
+/* Of a room in kelvin: what varies is far below what stays. */
+static double temperature(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return 300 + hn_rng_normal(rng);
+}
+
+/* Logits of two classes, which rise and fall together far more than they differ. */
+static double pair(HnRng *rng, int s, int64_t i)
+{
+    return 12 * sin(2.4 * s) + 0.4 * hn_rng_normal(rng) + (i == s % 2 ? 0.3 : -0.3);
+}
+
+/* One of 64 features is a thousand times as large as the others. */
+static double outlier(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return (i == 7 ? 1000 : 1) * hn_rng_normal(rng);
+}
+
+/* Small numbers, and -1 where there is nothing. */
+static double padded(HnRng *rng, int s, int64_t i)
+{
+    return (i + 3 * s) % 5 < 2 ? -1 : hn_rng_range(rng, 0.002, 0.02);
+}
+
+/* Depths up to 8, and 999 where nothing was hit. */
+static double depth(HnRng *rng, int s, int64_t i)
+{
+    return (i / 16 + i + s) % 16 < 5 ? 999 : hn_rng_range(rng, 1, 8);
+}
+
+/* A sharpened wave: it stays at its ends for long. */
+static double clipped(HnRng *rng, int s, int64_t i)
+{
+    return fmax(fmin(2 * sin(0.1 * (double)i + s) + 0.05 * hn_rng_normal(rng), 1), -1);
+}
+
 static const Case cases[] = {
+    { "temperatures",
+      "f32[1,1]",
+      24,
+      temperature,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32={0.1})", "%y = Mul(%x, p:f32={1.0003})" },
+      { "%z = Mul(%x, p:f32={0})\n%y = Add(%z, q:f32={300})", "%y = Add(%x, p:f32={2})",
+        "%y = Sub(p:f32={600}, %x)" } },
+    { "two classes that rise and fall together",
+      "f32[1,2]",
+      24,
+      pair,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})", "%y = Add(%x, p:f32={0.03})" },
+      { "%y = Gather(%x, p:i64[2]={1,0}) axis=1", "%m = ReduceMean(%x, a:i64[1]={1})\n%y = Expand(%m, s:i64[2]={1,2})",
+        "%y = Add(%x, p:f32[2]={0.3,-0.3})" } },
+    { "features with an outlier",
+      "f32[1,64]",
+      24,
+      outlier,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.002})", NOISE(0.02) "%y = Identity(%z)" },
+      { "%a = Abs(%x)\n%g = Greater(%a, t:f32={10})\n%y = Where(%g, %x, z:f32={0})", "%n = Neg(%x)\n%y = Abs(%n)" } },
+    { "small numbers and none",
+      "f32[1,8,10]",
+      6,
+      padded,
+      HN_OUTPUT_SCORES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%g = Less(%x, t:f32={0})\n%y = Where(%g, %x, p:f32={0.01})",
+        "%g = Less(%x, t:f32={0})\n%h = Mul(%x, p:f32={1.4})\n%y = Where(%g, %x, %h)", "%y = Max(%x, p:f32={0})" } },
+    { "depths and none",
+      "f32[1,1,16,16]",
+      3,
+      depth,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.004})" },
+      { "%g = Greater(%x, t:f32={100})\n%y = Where(%g, %x, p:f32={4})", "%y = Min(%x, p:f32={8})" } },
+    { "a wave that is cut off",
+      "f32[1,400]",
+      3,
+      clipped,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.98})", "%y = Add(%x, p:f32={0.01})" },
+      { "%y = Neg(%x)", "%y = Mul(%x, p:f32={0.7})", "%y = Clip(%x, l:f32={-0.5}, h:f32={0.5})" } },
     { "phases",
       "f32[1,32,16]",
       4,
