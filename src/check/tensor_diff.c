@@ -74,11 +74,11 @@ static void add(Compare *c, int64_t i, double got, double want, double d)
     }
 }
 
-static double distance(double got, double want)
+static double distance(double got, double want, double turn)
 {
     if (got == want || (isnan(got) && isnan(want)))
         return 0;
-    double d = fabs(got - want);
+    double d = turn > 0 && isfinite(got) && isfinite(want) ? fabs(remainder(got - want, turn)) : fabs(got - want);
     return isnan(d) ? INFINITY : d;
 }
 
@@ -90,7 +90,7 @@ static void compare_floats(Compare *c, const HnTensor *got, const HnTensor *want
         load(got, i, m, a);
         load(want, i, m, b);
         for (int k = 0; k < m; k++)
-            add(c, i + k, a[k], b[k], distance(a[k], b[k]));
+            add(c, i + k, a[k], b[k], distance(a[k], b[k], c->tolerance->turn));
     }
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     const double *size; /* of each channel; NULL: none of them count */
     int64_t step;       /* elements from one channel to the next: element i is of channel i / step % channels */
     int64_t channels;
+    double turn;   /* of numbers on a circle: those that are this far apart are the same; 0: they are on none */
     double beyond; /* with sizes: magnitude from which on a number has none; only rtol and atol count */
 } HnTolerance;
 

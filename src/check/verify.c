@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "check/channel_kinds.h"
+#include "check/output_kind.h"
 
 /* What f32 may leave of the largest magnitude in numbers that others cancel out of. */
 #define ROUNDING 0x1p-20
@@ -14,6 +14,7 @@ struct HnVerify {
     int n_out;
     double unit;           /* coarsest() of the original */
     HnChannelKinds *kinds; /* of each output, in all samples */
+    double *turn;          /* of each output: of angles; 0: it holds none */
 };
 
 /* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
@@ -41,10 +42,12 @@ static void find_kinds(HnVerify *v)
     const guint n = hn_samples_count(v->samples);
     g_autofree HnTensor **t = g_new(HnTensor *, (gsize)n + 1);
     v->kinds = g_new0(HnChannelKinds, (gsize)v->n_out + 1);
+    v->turn = g_new0(double, (gsize)v->n_out + 1);
     for (int k = 0; k < v->n_out; k++) {
         for (guint i = 0; i < n; i++)
             t[i] = hn_samples_output(v->samples, i, k);
         hn_channel_kinds_find(&v->kinds[k], t, n);
+        v->turn[k] = hn_output_turn(t, n);
     }
 }
 
@@ -69,6 +72,7 @@ void hn_verify_free(HnVerify *v)
     for (int k = 0; k < v->n_out; k++)
         hn_channel_kinds_clear(&v->kinds[k]);
     g_free(v->kinds);
+    g_free(v->turn);
     hn_samples_free(v->samples);
     g_free(v);
 }
@@ -166,6 +170,7 @@ static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
                              .size = size,
                              .step = hn_channel_kinds_step(kinds, want),
                              .channels = kinds->channels,
+                             .turn = j->v->turn[k],
                              .beyond = kinds->beyond };
     HnDiff d;
     gboolean equal = floats ? hn_compare_numbers(got, want, &tol, &d) : hn_compare(got, want, &tol, &d);

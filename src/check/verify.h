@@ -50,7 +50,7 @@ typedef struct {
 void hn_verify_tolerance(const HnVerify *v, HnVerifyTolerance *t);
 
 /* Elements have to agree within the sum of the three; integers, booleans and strings exactly. A part is never taken of
- * less than what rounding in f32 leaves of the output's largest magnitude. Inputs are
+ * less than what rounding in f32 leaves of the output's largest magnitude; angles may be a turn apart. Inputs are
  * matched by name and converted where the candidate takes another float type. A candidate that does not run is not
  * equal. `samples`: only so many of the first ones; 0: all. Errors say nothing about the candidate, and leave *out
  * empty: BUDGET, IO, INTERRUPTED. */

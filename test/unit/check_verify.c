@@ -136,6 +136,20 @@ static void test_masks(void)
     differs(original, MASKED("%v = Mul(%x, l:f32={0})"), usual, "'y': ", "y");
 }
 
+/* Angles from -pi to pi: a turn more or less is none, half of one is. */
+#define ANGLES(numbers)                                                                                \
+    "opset 17 graph g(%x:f32[1,40,20]) -> (%y) { %a = Mul(%x, k:f32={9}) " numbers                     \
+    " %b = Add(%v, p:f32={3.1415927}) %d = Div(%b, q:f32={6.2831853}) %e = Floor(%d) %f = Mul(%e, q) " \
+    "%c = Sub(%b, %f) %y = Sub(%c, p) }"
+
+static void test_angles(void)
+{
+    const char *original = ANGLES("%v = Identity(%a)");
+    same(original, ANGLES("%v = Add(%a, s:f32={0.0001})"), usual);
+    differs(original, ANGLES("%v = Add(%a, s:f32={0.1})"), usual, "'y': ", "y");
+    differs(original, ANGLES("%v = Add(%a, h:f32={3.1415927})"), usual, "'y': ", "y");
+}
+
 /* Numbers that should cancel out are as far off as rounding in others leaves them, which is no reason. */
 static void test_cancelled(void)
 {
@@ -206,6 +220,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/absolute", test_absolute);
     g_test_add_func("/verify/kinds", test_kinds);
     g_test_add_func("/verify/masks", test_masks);
+    g_test_add_func("/verify/angles", test_angles);
     g_test_add_func("/verify/cancelled", test_cancelled);
     g_test_add_func("/verify/second-sample", test_second_sample);
     g_test_add_func("/verify/integers", test_integers);
