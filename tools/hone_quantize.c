@@ -12,6 +12,7 @@
 #include "ir/copy.h"
 #include "onnx/onnx.h"
 #include "quant/size_bound.h"
+#include "verdict.h"
 
 #define WHAT "the quantized model"
 #define FIRST_SINGLE 4      /* trial from which on a search is a long one */
@@ -74,7 +75,7 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                .progress = &q->ctx->progress,
                                .trial = tell_trial };
     hn_scorer_goals(q->scorer, q->max_drop, &q->so.goals);
-    return TRUE;
+    return hn_verdict_judges(q->ctx, q->scorer, q->p->force || q->p->analyze, error);
 }
 
 /* What the result may take of the f32 model's time. */

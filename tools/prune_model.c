@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "prune/ready.h"
 #include "hone_prune.h"
+#include "verdict.h"
 
 #define LEAST_SPLIT 8 /* samples: fewer serve for everything */
 
@@ -85,9 +86,10 @@ static gboolean open_scorer(Prune *q, GError **error)
     if (q->p->speed_only || q->p->explain)
         return TRUE;
     q->scorer = prune_scorer_on(q, q->held_first, q->held, error);
-    if (q->scorer != NULL)
-        hn_scorer_original(q->scorer, &q->original);
-    return q->scorer != NULL;
+    if (q->scorer == NULL)
+        return FALSE;
+    hn_scorer_original(q->scorer, &q->original);
+    return hn_verdict_judges(q->ctx, q->scorer, q->p->force, error);
 }
 
 gboolean prune_open_chooser(Prune *q, GError **error)

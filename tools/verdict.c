@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/error.h"
 #include "base/text.h"
 
 #define NAMED 3 /* names in a line; of more the number */
@@ -54,4 +55,19 @@ char *hn_verdict_names(const GPtrArray *names)
     if (names->len > NAMED)
         g_string_append_printf(text, " and %u more", names->len - NAMED);
     return g_string_free(text, FALSE);
+}
+
+gboolean hn_verdict_judges(HnContext *ctx, const HnScorer *s, gboolean force, GError **error)
+{
+    g_autoptr(GPtrArray) empty = hn_scorer_empty(s);
+    if (empty->len == 0)
+        return TRUE;
+    g_autofree char *names = hn_verdict_names(empty);
+    if ((int)empty->len == hn_scorer_n_outputs(s) && !force) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                    "outputs are empty in all samples: nothing tells whether another model is right");
+        return FALSE;
+    }
+    hn_context_warn(ctx, "judged by nothing, since empty in all samples: %s", names);
+    return TRUE;
 }

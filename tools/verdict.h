@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "check/score.h"
 #include "check/speedup.h"
 #include "cli/report.h"
 
@@ -19,3 +20,7 @@ void hn_verdict_speed(HnReport *report, const HnSpeedup *s, int threads, const c
 
 /* Names in quotes, of the first few: "'conv1', 'conv2' and 4 more"; g_free. names: char *. */
 char *hn_verdict_names(const GPtrArray *names);
+
+/* Outputs that no sample says anything of are named in a warning; where all are so, and nobody insists, it is an error:
+ * GUARD. */
+gboolean hn_verdict_judges(HnContext *ctx, const HnScorer *s, gboolean force, GError **error);

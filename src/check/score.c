@@ -205,6 +205,21 @@ static HnTensor **run_plain(const HnScorer *s, HnSession *session, HnTensor *con
     return out;
 }
 
+static gboolean has_classes(const HnScorer *s, int j)
+{
+    return s->view[j].kind == HN_OUTPUT_CLASSES || s->view[j].kind == HN_OUTPUT_LABELS;
+}
+
+static gboolean is_text(const HnScorer *s, int j)
+{
+    for (guint i = 0; i < s->kept->len; i++) {
+        HnTensor *const *out = s->kept->pdata[i];
+        if (out[j] != NULL)
+            return out[j]->dtype == HN_STRING;
+    }
+    return FALSE;
+}
+
 /* The user's word about output j goes before what its numbers look like. */
 static void ask(HnScorer *s, int j, HnMetric metric)
 {
@@ -214,7 +229,7 @@ static void ask(HnScorer *s, int j, HnMetric metric)
         return;
     if (metric == HN_METRIC_TOP1 && *kind != HN_OUTPUT_LABELS)
         *kind = HN_OUTPUT_CLASSES;
-    else if (metric != HN_METRIC_TOP1 && *kind == HN_OUTPUT_CLASSES)
+    else if (metric != HN_METRIC_TOP1 && has_classes(s, j))
         *kind = HN_OUTPUT_NUMBERS;
 }
 
@@ -226,11 +241,6 @@ static int output_of(const HnScorer *s, const char *name)
     return -1;
 }
 
-static gboolean has_classes(const HnScorer *s, int j)
-{
-    return s->view[j].kind == HN_OUTPUT_CLASSES || s->view[j].kind == HN_OUTPUT_LABELS;
-}
-
 static gboolean ask_all(HnScorer *s, GError **error)
 {
     const HnMetricChoice *c = s->o.choice;
@@ -240,7 +250,8 @@ static gboolean ask_all(HnScorer *s, GError **error)
         classes = classes || has_classes(s, j);
     }
     for (int j = 0; j < s->n_out && c != NULL && c->given && c->command == NULL; j++)
-        ask(s, j, c->all == HN_METRIC_TOP1 && !(classes ? has_classes(s, j) : j == 0) ? HN_METRIC_NONE : c->all);
+        if (!is_text(s, j) || c->all == HN_METRIC_TOP1) /* text has no numbers, whatever others are judged by */
+            ask(s, j, c->all == HN_METRIC_TOP1 && !(classes ? has_classes(s, j) : j == 0) ? HN_METRIC_NONE : c->all);
     for (guint i = 0; c != NULL && i < c->n; i++) {
         const int j = output_of(s, c->of[i].output);
         if (j < 0) {
@@ -249,7 +260,30 @@ static gboolean ask_all(HnScorer *s, GError **error)
                         c->of[i].output, words);
             return FALSE;
         }
-        ask(s, j, c->of[i].metric);
+        const HnMetric metric = c->of[i].metric;
+        if (is_text(s, j) && metric != HN_METRIC_TOP1 && metric != HN_METRIC_NONE) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                        "option '--metric': output '%s' is text, which top1 judges and '%s' does not", c->of[i].output,
+                        hn_metric_name(metric));
+            return FALSE;
+        }
+        ask(s, j, metric);
+    }
+    return TRUE;
+}
+
+/* Each metric that is asked for says something of the original, whose score is there. */
+static gboolean check_choice(const HnScorer *s, GError **error)
+{
+    const double said[HN_METRIC_CMD] = {
+        [HN_METRIC_TOP1] = s->original.top1, [HN_METRIC_SCORES] = s->original.scores, [HN_METRIC_R2] = s->original.r2
+    };
+    for (int m = 0; m < HN_METRIC_CMD; m++) {
+        if (!any_by(s, m) || !isnan(said[m]))
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--metric': no output that '%s' is asked of has such values", hn_metric_name((HnMetric)m));
+        return FALSE;
     }
     return TRUE;
 }
@@ -460,7 +494,8 @@ HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64
         s->name[j] = g_strdup(hn_session_output(s->session, j)->name);
     if (!keep_outputs(s, error) || !find_views(s, error))
         return NULL;
-    if (!run_samples(s, NULL, NULL, &s->original, error) || !run_command(s, original, &s->original, error))
+    if (!run_samples(s, NULL, NULL, &s->original, error) || !check_choice(s, error) ||
+        !run_command(s, original, &s->original, error))
         return NULL;
     if ((int64_t)s->kept->len == n) {
         g_clear_pointer(&s->session, hn_session_free);
@@ -568,6 +603,15 @@ HnOutputKind hn_scorer_output_kind(const HnScorer *s, int k)
 const HnOutputScore *hn_scorer_output(const HnScorer *s, int k)
 {
     return &s->last[k];
+}
+
+GPtrArray *hn_scorer_empty(const HnScorer *s)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (int j = 0; j < s->n_out; j++)
+        if (s->last[j].n == 0)
+            g_ptr_array_add(names, g_strdup(s->name[j]));
+    return names;
 }
 
 void hn_scorer_original(const HnScorer *s, HnScore *score)

@@ -63,6 +63,8 @@ int hn_scorer_n_outputs(const HnScorer *s);
 const char *hn_scorer_output_name(const HnScorer *s, int k);
 HnOutputKind hn_scorer_output_kind(const HnScorer *s, int k);
 const HnOutputScore *hn_scorer_output(const HnScorer *s, int k);
+/* Names of outputs that are empty, or not there, in all samples, and so judged by nothing; freed with the array. */
+GPtrArray *hn_scorer_empty(const HnScorer *s);
 gint64 hn_scorer_samples(const HnScorer *s);
 HnTensor *const *hn_scorer_inputs(const HnScorer *s); /* of the first sample */
 

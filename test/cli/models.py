@@ -51,6 +51,11 @@ def models():
     yield "scalar", simple([node("ReduceSum", ["x"], ["y"], attr_int("keepdims", 0))], ins=(x,),
                            outs=(value("y", FLOAT, ()),))
     yield "shape", simple([node("NonZero", ["x"], ["y"])], ins=(x,), outs=(value("y", INT64, (2, None)),))
+    # places that no sample has
+    hits = [node("MatMul", ["x", "w"], ["p"]), node("Tanh", ["p"], ["q"]), node("Greater", ["q", "two"], ["g"]),
+            node("NonZero", ["g"], ["y"])]
+    wide_w = tensor("w", FLOAT, (3, 640), f32(*(0.25 - i * 7 % 16 / 32 for i in range(3 * 640))))
+    yield "hits", simple(hits, [wide_w, tensor("two", FLOAT, (), f32(2))], (x,), (value("y", INT64, (2, None)),))
     yield "unknown", simple([node("Frobnicate", ["x"], ["y"], name="odd")], ins=(x,), outs=(y,))
     slack = [node("Relu", ["x"], ["p"]), node("Relu", ["p"], ["q"]), node("Identity", ["q"], ["r"])]
     yield "fused", simple([*slack, node("BiasGelu", ["r", "b"], ["y"], domain="com.microsoft")], (floats("b", 3),), (x,),

@@ -157,6 +157,16 @@ quantizes() {
     [ ! -e out.onnx ]
 }
 
+@test "quantize: what no sample says anything of is not judged, and nothing is written by nothing" {
+    rm -f out.onnx
+    refuses 3 "outputs are empty in all samples" hone-quantize -q hits.onnx --mode weights --calib x.npy -o out.onnx
+    [ ! -e out.onnx ]
+    run hone-quantize hits.onnx --mode weights --calib x.npy --force -o out.onnx
+    [ "$status" -eq 0 ]
+    [[ $output == *"judged by nothing, since empty in all samples: 'y'"* ]]
+    refuses 2 "no output that 'scores' is asked of" hone-quantize -q trained.onnx --mode weights --calib x.npy --metric scores -o out.onnx
+}
+
 @test "quantize: bad command lines" {
     rm -f out.onnx
     refuses 2 "no samples are named" hone-quantize "$digits/model.onnx" -o out.onnx

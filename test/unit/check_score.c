@@ -540,6 +540,60 @@ static void test_output_of(void)
     }
 }
 
+/* Another model beside `right` under what the user asks for: its r2. */
+static double r2_under(const char *right, const char *wrong, const char *metric)
+{
+    GError *error = NULL;
+    HnMetricChoice choice = { .all = HN_METRIC_CMD };
+    HnScore score;
+    g_autoptr(HnModel) m = parse(right), other = parse(wrong);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:4", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_assert_true(hn_metric_choice_parse(metric, &choice, &error));
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1, .choice = &choice };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(right), d, 0, 4, &o, &error);
+    hn_metric_choice_clear(&choice);
+    if (s == NULL) {
+        g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
+        g_error_free(error);
+        return NAN;
+    }
+    g_assert_true(hn_scorer_run(s, other, &score, &error));
+    return score.r2;
+}
+
+/* Whole numbers are judged as quantities where somebody asks for that; what says nothing of an output is no metric. */
+static void test_asked(void)
+{
+    static const char whole[] = "opset 17\n%a = Mul(%x:f32[3,4], p:f32={100})\n%y = Cast(%a) to=7\n",
+                      near[] = "opset 17\n%a = Mul(%x:f32[3,4], p:f32={100.1})\n%y = Cast(%a) to=7\n",
+                      far[] = "opset 17\n%a = Mul(%x:f32[3,4], p:f32={50})\n%y = Cast(%a) to=7\n",
+                      numbers[] = "opset 17\n%y = Mul(%x:f32[3,4], p:f32={100})\n",
+                      text[] = "opset 17\n%a = Mul(%x:f32[3,4], p:f32={100})\n%y = Cast(%a) to=8\n";
+    g_assert_cmpfloat(r2_under(whole, near, "r2@y"), >, 0.999);
+    g_assert_cmpfloat(r2_under(whole, near, "r2"), >, 0.999);
+    g_assert_cmpfloat(r2_under(whole, far, "r2@y"), <, 0.9);
+    g_assert_true(isnan(r2_under(numbers, numbers, "scores@y")));
+    g_assert_true(isnan(r2_under(numbers, numbers, "scores")));
+    g_assert_true(isnan(r2_under(text, text, "r2@y")));
+}
+
+/* Outputs that have no element in any sample are named. */
+static void test_empty(void)
+{
+    static const char some[] = "opset 17\n%g = Greater(%x:f32[3,4], t:f32={50})\n%y = NonZero(%g)\n%z = Abs(%x)\n";
+    GError *error = NULL;
+    g_autoptr(HnModel) m = parse(some);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:4", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(some), d, 0, 4, &o, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) names = hn_scorer_empty(s);
+    g_assert_cmpuint(names->len, ==, 1);
+    g_assert_cmpstr(names->pdata[0], ==, "y");
+}
+
 /* --- sums of one output, without a model -------------------------------------------------------------------------- */
 
 static HnTensor *floats(int ndim, const int64_t *dims, const float *x)
@@ -685,6 +739,8 @@ int main(int argc, char **argv)
     g_test_add_func("/check/score/each", test_each);
     g_test_add_func("/check/score/without", test_without);
     g_test_add_func("/check/score/output-of", test_output_of);
+    g_test_add_func("/check/score/asked", test_asked);
+    g_test_add_func("/check/score/empty", test_empty);
     g_test_add_func("/check/score/worst-sample", test_worst_sample);
     g_test_add_func("/check/score/strong", test_strong);
     g_test_add_func("/check/score/gate", test_gate);
