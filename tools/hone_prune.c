@@ -394,6 +394,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_metric_choice_clear(&q.choice);
     hn_sample_free(q.sample);
     hn_data_free(q.lessons);
+    hn_sample_free(q.largest);
     hn_data_free(q.data);
     hn_data_free(q.all);
     hn_prune_map_free(q.map);

@@ -108,6 +108,7 @@ typedef struct {
     HnData *lessons;    /* of `all` those that are not held out: what is learned from */
     int64_t calib, held_first, held;
     HnSample *sample;  /* for times and operations */
+    HnSample *largest; /* memory is planned for it; NULL: it is not limited */
     HnScorer *scorer;  /* on samples that are held out */
     HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
     HnPruneOptions o;

@@ -74,16 +74,17 @@ static void note_bytes(HnNode *n, gpointer data)
     }
 }
 
-/* gsize * by name of a value, with the sample's types: those that are known without running. */
+/* gsize * by name of a value, with the largest sample's types: those that are known without running. */
 static GHashTable *bytes_of_values(const Prune *q)
 {
     int n;
+    const HnSample *s = q->largest;
     HnValue *const *inputs = hn_data_inputs(q->data, &n);
     g_autoptr(HnTypes) t = hn_types_new(q->dense);
     NotedBytes to = { t, g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free) };
     hn_types_set_budget(t, q->ctx->budget);
-    for (int i = 0; i < n && i < q->sample->n; i++) {
-        const HnTensor *x = q->sample->in[i];
+    for (int i = 0; i < n && i < s->n; i++) {
+        const HnTensor *x = s->in[i];
         g_autoptr(HnType) type = x != NULL ? hn_type_fixed(x->dtype, x->ndim, x->dims) : NULL;
         if (type != NULL)
             hn_types_set(t, inputs[i], type);
@@ -136,15 +137,16 @@ gboolean prune_plan_memory(Prune *q, GError **error)
     if (limit == 0 || q->p->explain)
         return TRUE;
     HnSessionNeed dense;
-    if (!hn_session_need(q->dense, q->backend, q->ctx->common.threads, q->sample->in, limit > used ? limit - used : 1,
+    if ((q->largest = hn_data_load_largest(q->data, error)) == NULL ||
+        !hn_session_need(q->dense, q->backend, q->ctx->common.threads, q->largest->in, limit > used ? limit - used : 1,
                          &dense, error))
         return FALSE;
     gsize sums, session = dense.values + dense.beside;
-    q->memory = (HnPruneMemory){ q->sample->in, dense.values, dense.beside, bytes_of_values(q), G_MAXSIZE };
+    q->memory = (HnPruneMemory){ q->largest->in, dense.values, dense.beside, bytes_of_values(q), G_MAXSIZE };
     q->o.memory = &q->memory;
     if (!need_of_sums(q, &sums, error))
         return FALSE;
-    const gsize always = used + inputs_of(q->sample) + kept_of(q, dense.results), copies = weights * copies_of(q);
+    const gsize always = used + inputs_of(q->largest) + kept_of(q, dense.results), copies = weights * copies_of(q);
     Phase phases[] = {
         { "judging", always + q->file_before + session + dense.results },
         { "fitting weights", always + copies + weights + sums },

@@ -11,7 +11,6 @@
 
 #define SLACK 1.05      /* of what is counted: graphs and plans grow, too, ... */
 #define SPARE (3 << 19) /* ... by some bytes in any model, and what libraries keep is nowhere counted */
-#define LOOKED 256      /* samples, at most, of which the largest is planned for */
 #define SPAN 1.0        /* stands for all ranges: none is known, and none has a part in sizes */
 
 /* Bytes of a model, beside what the command has anyway. */
@@ -131,31 +130,10 @@ gboolean quantize_charge_program(Quantize *q, GError **error)
     return TRUE;
 }
 
-/* The one whose inputs are largest: samples may have different shapes. */
-static HnSample *largest_sample(const Quantize *q, GError **error)
-{
-    g_autoptr(HnSample) largest = NULL;
-    gsize most = 0;
-    for (int64_t i = 0; i < MIN(hn_data_count(q->data), LOOKED); i++) {
-        g_autoptr(HnSample) s = hn_data_load(q->data, i, error);
-        gsize bytes = 0;
-        if (s == NULL)
-            return NULL;
-        for (int k = 0; k < s->n; k++)
-            bytes += s->in[k] != NULL ? s->in[k]->bytes : 0;
-        if (largest != NULL && bytes <= most)
-            continue;
-        hn_sample_free(largest);
-        largest = g_steal_pointer(&s);
-        most = bytes;
-    }
-    return g_steal_pointer(&largest);
-}
-
 /* *known: phases planned so far; FALSE where the next one cannot be. */
 static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
 {
-    g_autoptr(HnSample) largest = largest_sample(q, error);
+    g_autoptr(HnSample) largest = hn_data_load_largest(q->data, error);
     g_autoptr(HnModel) m = largest != NULL ? quantize_open_prepared(q, error) : NULL;
     Need f32 = { 0 }, trial = { 0 };
     gsize calibration, histograms;

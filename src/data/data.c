@@ -18,6 +18,7 @@
 #include "onnx/tensor_file.h"
 
 #define RAW "raw:"
+#define LOOKED 256 /* samples, at most, of which the largest is looked for */
 
 typedef enum {
     SOURCE_GIVEN, /* one sample, all of it given */
@@ -238,6 +239,29 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
         break;
     }
     return ok ? g_steal_pointer(&s) : NULL;
+}
+
+static gsize bytes_of(const HnSample *s)
+{
+    gsize bytes = 0;
+    for (int i = 0; i < s->n; i++)
+        bytes += s->in[i] != NULL ? s->in[i]->bytes : 0;
+    return bytes;
+}
+
+HnSample *hn_data_load_largest(const HnData *d, GError **error)
+{
+    g_autoptr(HnSample) largest = NULL;
+    for (int64_t i = 0; i < MIN(hn_data_count(d), LOOKED); i++) {
+        g_autoptr(HnSample) s = hn_data_load(d, i, error);
+        if (s == NULL)
+            return NULL;
+        if (largest != NULL && bytes_of(s) <= bytes_of(largest))
+            continue;
+        hn_sample_free(largest);
+        largest = g_steal_pointer(&s);
+    }
+    return g_steal_pointer(&largest);
 }
 
 /* --- batches ----------------------------------------------------------------------------------------------------- */

@@ -62,6 +62,20 @@ prunes() {
     done
 }
 
+@test "prune: memory is foretold for the largest of samples that differ in length" {
+    local limit
+    mkdir long
+    for rows in 1 2 3 4 600 5 6 7; do
+        npy make '<f4' $rows,1,8,8 "$(seq 1 $((64 * rows)) | awk '{ printf "%d ", $1 * 7 % 17 - 8 }')" long/$rows.npy
+    done
+    limit=$(hone-prune -v "$digits/model.onnx" --calib long --ratio 0.5 --force --mem-limit 1G -o out.onnx 2>&1 >/dev/null |
+        sed -n 's/.*memory for .*: \([0-9.]*\) MB$/\1/p' | sort -g | tail -1 | awk '{ printf "%d", $1 * 1e6 }')
+    [ "$limit" -gt 8000000 ]
+    prunes --calib long --ratio 0.5 --force --mem-limit $((limit * 1007 / 1000))
+    refuses 6 'of memory, and the limit is' \
+        hone-prune "$digits/model.onnx" --calib long --ratio 0.5 --force --mem-limit $((limit * 98 / 100)) -o no.onnx
+}
+
 @test "prune: bytes, and classes that are left alone" {
     prunes --calib "$digits/train.npz" --samples 64 --size 0.6x --force
     holds '.bytes.after <= 0.6 * .bytes.before and .bytes.ratio > 0.4'
