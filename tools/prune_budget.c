@@ -9,6 +9,8 @@
 #include "tune/timing.h"
 
 #define NEAR 0.98      /* of the budget is near enough: operations and bytes */
+#define USED 0.9       /* of it, at least, where widths are few */
+#define LEAST_WIDTHS 2 /* HnPruneSteps.widths, where they fill vectors */
 #define TIME_NEAR 0.02 /* the same of times, on both sides */
 #define PROFILE_SECONDS 1.0
 #define RACE_SECONDS 1.5 /* for one goal */
@@ -51,6 +53,7 @@ typedef struct {
     const HnPruneMeet *meet;
     const HnPruneCosts *costs;
     HnPruneLoss loss;
+    HnPruneSteps steps;
     guint round;
     int *keep;      /* of the last goal */
     HnModel *model; /* the same */
@@ -283,7 +286,7 @@ static gboolean attempt(gpointer data, HnPruneTry *t, guint patience, GError **e
     Meet *f = data;
     if (patience == 0) {
         hn_progress_tell(&f->q->ctx->progress, "widths", (guint64)f->round++, HN_PRUNE_ROUNDS);
-        t->least = !hn_prune_allocate(f->costs, &f->loss, t->goal, f->q->vector, f->keep);
+        t->least = !hn_prune_allocate(f->costs, &f->loss, t->goal, f->steps, f->keep);
         hn_model_free(f->model);
         f->new_effect = FALSE;
         if ((f->model = narrow(f->q, f->keep, error)) == NULL)
@@ -310,26 +313,25 @@ static gboolean settle(gpointer data, const HnPruneTry *t, gboolean best, GError
     return note_timed(q, f->model, f->keep, t->cost, error);
 }
 
-static gboolean met(const Kind *k, const HnPruneMeet *m, HnPruneMeeting how, const HnPruneTry *best, GError **error)
+static gboolean met(const Kind *k, double limit, HnPruneMeeting how, const HnPruneTry *best, GError **error)
 {
     if (how == HN_PRUNE_UNKNOWN)
         g_set_error(error, HN_ERROR, HN_ERROR_NOISE,
-                    "it is too noisy to tell widths that take %.3g: what takes %.3g may take %.3g to %.3g", m->limit,
+                    "it is too noisy to tell widths that take %.3g: what takes %.3g may take %.3g to %.3g", limit,
                     best->cost, best->lo, best->hi);
-    return how == HN_PRUNE_MET || (how == HN_PRUNE_IMPOSSIBLE && impossible(k, m->limit, best->cost, error));
+    return how == HN_PRUNE_MET || (how == HN_PRUNE_IMPOSSIBLE && impossible(k, limit, best->cost, error));
 }
 
 /* What costs say of layers is not all: the model is made, and costs what it costs. */
-static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, GError **error)
+static gboolean meet_in(Prune *q, const Kind *k, double through, gboolean vectors, HnPruneSteps steps,
+                        HnPruneMeeting *how, HnPruneTry *best, GError **error)
 {
     const gboolean times = q->budget == PRUNE_LATENCY;
     const double limit = limit_of(q);
     double goal = limit;
-    HnPruneMeeting how = HN_PRUNE_IMPOSSIBLE;
-    HnPruneTry best;
     g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
     g_autofree int *keep = g_new(int, q->map->classes->len + 1u);
-    Meet f = { .q = q, .kind = k, .costs = costs, .loss = { q->loss, through }, .keep = keep };
+    Meet f = { .q = q, .kind = k, .costs = costs, .loss = { q->loss, through }, .steps = steps, .keep = keep };
     const HnPruneMeet m = { .limit = limit,
                             .lo = times ? limit * (1 - TIME_NEAR) : limit * NEAR,
                             .hi = times ? limit * (1 + TIME_NEAR) : limit,
@@ -345,9 +347,25 @@ static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, 
         hn_prune_costs_by_vectors(costs, q->vector);
         goal *= hn_prune_cost(costs, all_channels(q, keep)) / q->flops_before;
     }
-    const gboolean ok = hn_prune_meet(&m, goal, &how, &best, error);
+    const gboolean ok = hn_prune_meet(&m, goal, how, best, error);
     hn_model_free(f.model);
-    return ok && met(k, &m, how, &best, error);
+    return ok;
+}
+
+/* Few widths that fill vectors may miss the limit by far: then there are more of them. */
+static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, GError **error)
+{
+    const double limit = limit_of(q);
+    HnPruneMeeting how;
+    HnPruneTry best;
+    int widths = vectors ? LEAST_WIDTHS : HN_PRUNE_WIDTHS;
+    gboolean used = FALSE;
+    for (; widths <= HN_PRUNE_WIDTHS && !used; widths *= 2) {
+        if (!meet_in(q, k, through, vectors, (HnPruneSteps){ q->vector, widths }, &how, &best, error))
+            return FALSE;
+        used = how == HN_PRUNE_MET && best.cost >= USED * limit;
+    }
+    return met(k, limit, how, &best, error);
 }
 
 /* About what pruning and looking at the result takes: operations. */
@@ -449,7 +467,7 @@ gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error)
     g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
     if (!flops_of_layers(q, costs, error))
         return FALSE;
-    (void)hn_prune_allocate(costs, &loss, part * q->flops_before, q->vector, q->keep);
+    (void)hn_prune_allocate(costs, &loss, part * q->flops_before, hn_prune_steps(q->vector), q->keep);
     g_autoptr(HnModel) m = narrow(q, q->keep, error);
     return m != NULL && prune_count_flops(q, m, flops, error);
 }

@@ -83,7 +83,7 @@ static JsonArray *curve_of(const Prune *q, guint c)
 {
     const HnPruneClass *k = q->map->classes->pdata[c];
     JsonArray *curve = json_array_new();
-    const int step = hn_prune_step(q->map, (int)c, q->vector);
+    const int step = hn_prune_step(q->map, (int)c, hn_prune_steps(q->vector));
     for (int width = (k->n - 1) / step * step; q->loss != NULL && width >= 1; width -= step) {
         JsonObject *o = json_object_new();
         json_object_set_int_member(o, "width", width);

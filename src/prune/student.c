@@ -149,7 +149,7 @@ typedef struct {
 /* With so many steps of vectors at most. */
 static gboolean try_widths(Work *w, const Subject *s, double goal, Widths *t, GError **error)
 {
-    t->met = hn_prune_allocate(s->vectors, t->loss, goal, LANES, t->now);
+    t->met = hn_prune_allocate(s->vectors, t->loss, goal, hn_prune_steps(LANES), t->now);
     if (!part_of(w, s, t->now, &t->part, error))
         return FALSE;
     if (t->part <= w->o->part && t->part > t->best) {

@@ -183,30 +183,42 @@ double hn_prune_cost(const HnPruneCosts *costs, const int *keep)
     return sum;
 }
 
-int hn_prune_step(const HnPruneMap *map, int c, int vector)
+HnPruneSteps hn_prune_steps(int vector)
+{
+    return (HnPruneSteps){ vector, HN_PRUNE_WIDTHS };
+}
+
+int hn_prune_step(const HnPruneMap *map, int c, HnPruneSteps s)
 {
     const HnPruneClass *k = map->classes->pdata[c];
-    int step = MAX(vector, 1);
-    while (step > 1 && step * 8 > k->n)
+    int step = MAX(s.vector, 1);
+    while (step > 1 && step * s.widths > k->n)
         step /= 2;
     return step;
+}
+
+/* The same where channels come back, as there is room for them: where steps are small already, halves of them. */
+static int step_back(const HnPruneMap *map, int c, HnPruneSteps s)
+{
+    const int step = hn_prune_step(map, c, s);
+    return s.widths >= HN_PRUNE_WIDTHS && step != s.vector ? MAX(step / 2, 1) : step;
 }
 
 void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep)
 {
     for (int c = 0; c < (int)map->classes->len; c++) {
         const HnPruneClass *k = map->classes->pdata[c];
-        const int step = hn_prune_step(map, c, vector);
+        const int step = hn_prune_step(map, c, hn_prune_steps(vector));
         const int wanted = (int)lround((1 - ratio) * k->n / step) * step;
         keep[c] = k->fixed ? k->n : CLAMP(wanted, 1, k->n - 1);
     }
 }
 
 /* The next width below, not below the part `least` of its channels. */
-static int narrower(const HnPruneMap *map, int c, int vector, int keep, double least)
+static int narrower(const HnPruneMap *map, int c, HnPruneSteps steps, int keep, double least)
 {
     const HnPruneClass *k = map->classes->pdata[c];
-    const int step = hn_prune_step(map, c, vector), to = MAX((keep - 1) / step * step, 1);
+    const int step = hn_prune_step(map, c, steps), to = MAX((keep - 1) / step * step, 1);
     return to >= (int)(least * k->n) ? to : keep;
 }
 
@@ -235,7 +247,7 @@ static double cost_with(const HnPruneCosts *costs, int *keep, int c, int width)
 
 /* The last step of one class may have been the one too many of another: what there is room for comes back, in smaller
  * steps, where it helps most. */
-static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep)
+static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, HnPruneSteps steps, int *keep)
 {
     const HnPruneMap *map = costs->map;
     for (;;) {
@@ -243,8 +255,7 @@ static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most
         int best = -1, width = 0;
         for (int c = 0; c < (int)map->classes->len; c++) {
             const HnPruneClass *k = map->classes->pdata[c];
-            const int step = hn_prune_step(map, c, vector);
-            const int to = MIN(keep[c] + (step == vector ? step : MAX(step / 2, 1)), k->n);
+            const int to = MIN(keep[c] + step_back(map, c, steps), k->n);
             const double cost = to > keep[c] ? cost_with(costs, keep, c, to) : INFINITY;
             if (cost > most)
                 continue;
@@ -261,7 +272,8 @@ static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most
     }
 }
 
-gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep)
+gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, HnPruneSteps steps,
+                           int *keep)
 {
     const HnPruneMap *map = costs->map;
     double narrow = NARROW;
@@ -272,7 +284,7 @@ gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, d
         int best = -1, width = 0;
         for (int c = 0; c < (int)map->classes->len; c++) {
             const HnPruneClass *k = map->classes->pdata[c];
-            const int to = narrower(map, c, vector, keep[c], narrow);
+            const int to = narrower(map, c, steps, keep[c], narrow);
             if (to >= keep[c] || k->fixed)
                 continue;
             const double cost = cost_with(costs, keep, c, to);
@@ -293,6 +305,6 @@ gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, d
         keep[best] = width;
         now = then;
     }
-    fill(costs, loss, most, vector, keep);
+    fill(costs, loss, most, steps, keep);
     return TRUE;
 }

@@ -44,10 +44,21 @@ double hn_prune_cost(const HnPruneCosts *costs, const int *keep);
 /* Bytes of its weights. */
 double hn_prune_other_bytes(const HnPruneCosts *costs, const HnPruneOther *other);
 
-/* Channels that a width of class c is a multiple of: `vector` numbers, or fewer where it has few channels. */
-int hn_prune_step(const HnPruneMap *map, int c, int vector);
+#define HN_PRUNE_WIDTHS 8 /* of HnPruneSteps, where what is lost is all that counts */
 
-/* Of each class the part `ratio` goes, in such steps: one at least, and one stays. */
+/* Widths that are looked at: multiples of a vector, or of its half, quarter and so on, where a class has fewer than
+ * `widths` of them. Few are those that fill vectors. */
+typedef struct {
+    int vector; /* numbers */
+    int widths;
+} HnPruneSteps;
+
+HnPruneSteps hn_prune_steps(int vector); /* HN_PRUNE_WIDTHS */
+
+/* Channels that a width of class c is a multiple of. */
+int hn_prune_step(const HnPruneMap *map, int c, HnPruneSteps s);
+
+/* Of each class the part `ratio` goes, in steps that lose least: one channel at least, and one stays. */
 void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep);
 
 /* What widths lose. Layers behind make up for part of what those before them lost, and nobody knows for how much. */
@@ -60,6 +71,7 @@ typedef struct {
 double hn_prune_gets_through(const HnPruneMap *map, int layer_level, double through);
 
 /* keep[] from all channels on, until the cost is at most `most`. FALSE: it cannot be, and keep[] is the least. */
-gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep);
+gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, HnPruneSteps steps,
+                           int *keep);
 
 G_END_DECLS

@@ -542,29 +542,11 @@ static void test_widths(void)
     hn_prune_uniform(s.map, 0.5, 8, keep);
     g_assert_cmpint(keep[0], ==, 8);
     g_assert_cmpint(keep[1], ==, 8);
-    g_assert_true(hn_prune_allocate(costs, &loss, 3, 8, keep));
+    g_assert_true(hn_prune_allocate(costs, &loss, 3, hn_prune_steps(8), keep));
     g_assert_cmpfloat(hn_prune_cost(costs, keep), <=, 3);
     g_assert_cmpfloat(hn_prune_cost(costs, keep), >, 2);
-    g_assert_false(hn_prune_allocate(costs, &loss, 1e-3, 8, keep)); /* one of each stays */
+    g_assert_false(hn_prune_allocate(costs, &loss, 1e-3, hn_prune_steps(8), keep)); /* one of each stays */
     g_assert_cmpint(keep[0], ==, 1);
-}
-
-/* A vector that is half full takes what a full one takes; who reads fewer channels has fewer products to add. */
-static void test_vectors(void)
-{
-    g_auto(Subject) s = subject_new(residual);
-    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(s.map);
-    int keep[] = { 16, 16 };
-    costs->layer[1] = costs->layer[2] = 2.0 * 144 * 16; /* a row of 16 channels and 3 x 3 taps */
-    costs->rest = 32;
-    hn_prune_costs_by_vectors(costs, 16);
-    g_assert_cmpfloat(costs->layer[1], ==, (144 + 16) * 2);
-    g_assert_cmpfloat(hn_prune_cost(costs, keep), ==, 640 + 2);
-    keep[1] = 8; /* of what layer 1 makes, and layer 2 reads */
-    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 1, keep), 1, 1e-12);
-    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 2, keep), (72.0 + 16) / (144 + 16), 1e-12);
-    keep[0] = 1;
-    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 1, keep), (9.0 + 16) / (144 + 16), 1e-12);
 }
 
 static GPtrArray *students_of(const Subject *s, double part, GError **error)
@@ -792,7 +774,6 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/taylor", test_taylor);
     g_test_add_func("/prune/blocks", test_blocks);
     g_test_add_func("/prune/widths", test_widths);
-    g_test_add_func("/prune/vectors", test_vectors);
     g_test_add_func("/prune/students", test_students);
     g_test_add_func("/prune/any", test_any);
     return g_test_run();
