@@ -58,10 +58,10 @@ static gboolean take_best(Prune *q, HnScorer *by, HnRegex *excluded, GError **er
         chosen = i;
     }
     if (best == NULL) {
+        g_autofree char *few = g_strdup_printf("only %u may", q->blocks->len);
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                    "%u blocks may go, and no more: branches of sums, and layers that make as many numbers as they "
-                    "read",
-                    q->blocks->len);
+                    "%s go as a block: branches of sums may, and layers that make as many numbers as they read",
+                    q->blocks->len > 0 ? few : "nothing of the model may");
         return FALSE;
     }
     const HnPruneBlock b = g_array_index(blocks, HnPruneBlock, chosen);

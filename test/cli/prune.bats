@@ -260,7 +260,8 @@ END
     holds '[.blocks[].sqnr_db] == [null, null]'
     blocks --speed-only --layers 1 --exclude '^[rtu]$'
     holds '[.blocks[].out] == ["p"]'
-    refuses 3 'blocks may go, and no more' hone-prune residual.onnx --speed-only --layers 50 -o no.onnx
+    refuses 3 'only 3 may go as a block: ' hone-prune residual.onnx --speed-only --layers 50 -o no.onnx
+    refuses 3 'nothing of the model may go as a block: ' hone-prune "$digits/model.onnx" --speed-only --layers 1 -o no.onnx
     refuses 2 'is positive' hone-prune residual.onnx --speed-only --layers -1 -o no.onnx
     [ ! -e no.onnx ]
 }
