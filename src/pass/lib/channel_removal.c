@@ -245,7 +245,7 @@ static gboolean narrow_node(Removal *r, HnNode *n, GError **error)
 static gboolean is_as(const Removal *r, const HnValue *v, const HnType *was)
 {
     const HnKept *k = kept_of(r, v);
-    if (was == NULL || !hn_type_is_tensor(was) || was->rank < 0)
+    if (!hn_type_is_tensor(was) || was->rank < 0)
         return TRUE;
     if (!hn_type_is_tensor(v->type) || v->type->rank != was->rank)
         return FALSE;
