@@ -21,10 +21,10 @@ static gboolean is_steep(const HnNode *n, int at)
     return n->op == &hn_op_div && at == 1;
 }
 
-/* n computes each element by itself, without chance. */
+/* n computes each element by itself, without chance. Nodes behind one whose shapes do not match are not bound. */
 static gboolean is_plain(const HnNode *n)
 {
-    const unsigned flags = n->op->flags;
+    const unsigned flags = n->op != NULL ? n->op->flags : 0;
     return (flags & HN_OP_ELEMENTWISE) != 0 && (flags & (HN_OP_RANDOM | HN_OP_CONTROL)) == 0 &&
            hn_domain_equal(n->domain, "") && n->version >= 7 && n->out->len == 1;
 }

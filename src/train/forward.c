@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "train/open_batch.h"
 #include "train/train_data.h"
 
 struct HnForward {
@@ -27,7 +28,7 @@ void hn_forward_free(HnForward *f)
 }
 
 /* A first axis of a number is one of any. */
-static void open_batches(HnModel *m)
+static void open_axes(HnModel *m)
 {
     g_autoptr(GPtrArray) inputs = hn_train_inputs(m);
     for (guint i = 0; i < inputs->len; i++) {
@@ -111,12 +112,12 @@ HnForward *hn_forward_new(HnModel *m, const GPtrArray *objectives, const HnForwa
     const HnSessionOptions so = {
         .threads = o->threads, .bf16 = o->bf16, .budget = o->budget, .plan_cache = 2, .watch = o->watch
     };
-    f->model = m;
+    f->model = m = hn_train_open_batch(m, NULL, o->budget);
     f->n = objectives->len;
     f->at = g_new0(guint, f->n + 1);
     if (!hn_model_prepare(m, error) || !choose_results(f, objectives, o->like, error))
         return NULL;
-    open_batches(m);
+    open_axes(m);
     f->out = g_new0(HnTensor *, m->graph->outputs->len + 1);
     f->session = hn_session_new(m, o->backend, &so, error);
     return f->session != NULL && match_inputs(f, o->inputs, error) ? g_steal_pointer(&f) : NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/linear.h"
+#include "train/open_batch.h"
 #include "train/trainer.h"
 
 #define LEAST 1e-6 /* standard deviation of a channel that says something */
@@ -173,6 +174,7 @@ static gboolean run(Batch *k, HnModel *m, GError **error)
 
 gboolean hn_init_by_batch(HnModel *m, HnModel *work, const HnInitBatch *o, GError **error)
 {
+    work = hn_train_open_batch(work, NULL, o->budget);
     Batch k = { .o = o, .work = work, .trained = g_hash_table_new(NULL, NULL) };
     k.layers = g_array_new(FALSE, TRUE, sizeof(Layer));
     k.variables = g_array_new(TRUE, TRUE, sizeof(HnVariable));

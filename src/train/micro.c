@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "train/open_batch.h"
 
 #define ENOUGH_BYTES ((gsize)16 << 20) /* of an arena: a share of the last cache */
 #define OF_OWN 4                       /* or as many times the weights and states, which each part reads and adds to */
@@ -83,6 +84,7 @@ static gboolean same_both_ways(HnSession *s, HnTensor *const *in)
 gboolean hn_micro_apart(HnModel *m, const HnBackend *backend, HnTensor *const *in)
 {
     const HnSessionOptions o = { .threads = 1 };
+    m = hn_train_open_batch(m, NULL, NULL);
     HnSession *s = hn_model_prepare(m, NULL) ? hn_session_new(m, backend, &o, NULL) : NULL;
     gboolean apart = s != NULL && hn_session_n_inputs(s) > 0;
     for (int i = 0; apart && i < hn_session_n_inputs(s); i++)

@@ -8,6 +8,7 @@
 #include "run/timer.h"
 #include "train/gradient_sum.h"
 #include "train/loss_scale.h"
+#include "train/open_batch.h"
 #include "train/update_graph.h"
 
 #define CHEAP 0.08 /* part of a step's time that recomputation may take where no limit asks for it */
@@ -211,6 +212,7 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
     guint n = 0;
     g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     hn_model_drop_defaults(work);
+    work = hn_train_open_batch(work, t->o.in, t->o.budget);
     for (n = 0; n < work->graph->inputs->len; n++)
         g_ptr_array_add(in, part_of(t, t->o.in[n]));
     const HnStepGraphOptions o = { .objectives = t->o.objectives,

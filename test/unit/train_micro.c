@@ -38,8 +38,10 @@ static const struct {
     /* the second half does, the first does not: one half alone would not tell */
     { "opset 17 graph g(%x:f32[N,8]) -> (%y) { %q = CumSum(%x, i:i64[]) %s = Mul(%q, c:f32[]) %y = Add(%x, %s) }",
       FALSE },
+    /* a number of samples that is declared is one of any */
+    { "opset 17 graph g(%x:f32[8,6,8]) -> (%y) { %y = Relu(%x) }", TRUE },
+    { "opset 17 graph g(%x:f32[8,6,8]) -> (%y) { %y = Softmax(%x) axis=0 }", FALSE },
     /* cannot be asked */
-    { "opset 17 graph g(%x:f32[8,6,8]) -> (%y) { %y = Relu(%x) }", FALSE },
     { "opset 17 graph g(%x:f32[N,8], %k:f32[8]) -> (%y) { %y = Add(%x, %k) }", FALSE },
 };
 
