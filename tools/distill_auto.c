@@ -2,15 +2,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_distill.h"
+#include "ir/copy.h"
 #include "prune/ready.h"
 #include "prune/student.h"
 
 #define MOST_FITTED 512 /* samples that weights of students are fitted to */
 #define FIRST_PART 0.1  /* of the steps: how long each of them learns at first; twice as long in the next round */
 #define LEAST_STEPS 8
+#define TIME 1.4  /* times the part of the operations: the part of the time that a student takes, at most, ... */
+#define SURE 0.98 /* ... by this much, since it is measured again by others ... */
+#define RACED 0.3 /* ... and in so many seconds of runs */
 #define GROWS 0.1 /* power of operations that a loss after few steps is divided by */
 
 typedef struct {
@@ -18,6 +23,8 @@ typedef struct {
     guint blocks;
     double flops;
     int64_t weights;
+    int narrower;         /* HnStudent.narrower */
+    double time, as_wide; /* the same */
     GBytes *bytes;
     HnJudgement judged;
     int64_t steps; /* that it learned, the last time */
@@ -26,7 +33,8 @@ typedef struct {
 struct DistillAuto {
     HnModel *teacher; /* whose inputs the data are for */
     double flops;     /* of the teacher */
-    GArray *all;      /* Candidate */
+    HnNarrower narrower;
+    GArray *all; /* Candidate */
     guint chosen;
 };
 
@@ -77,6 +85,9 @@ static gboolean add_candidate(const Distill *q, DistillAuto *a, const HnStudent 
                           .blocks = s->blocks,
                           .flops = s->flops,
                           .weights = s->weights,
+                          .narrower = s->narrower,
+                          .time = s->time,
+                          .as_wide = s->as_wide,
                           .bytes = hn_onnx_write_bytes(s->model, q->ctx->budget, error),
                           .judged = { NAN, NAN, 0 } };
     if (c.bytes != NULL)
@@ -89,8 +100,84 @@ static void tell(gpointer data, const char *text)
     hn_context_note(((const Distill *)data)->ctx, 2, "%s", text);
 }
 
+/* --- their time --------------------------------------------------------------------------------------------------- */
+
+static double most_time(const Distill *q)
+{
+    return fmin(TIME * q->auto_part, 1);
+}
+
+typedef struct {
+    const Distill *q;
+    HnModel *teacher; /* as it is raced; NULL: nobody asked yet */
+    HnSample *sample;
+} Race;
+
+static void race_clear(Race *r)
+{
+    hn_model_free(r->teacher);
+    hn_sample_free(r->sample);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Race, race_clear)
+
+/* HnStudentOptions.time: with as many threads as the run has, and with one, since nobody knows how it will be run. */
+static gboolean race(gpointer data, const HnModel *m, double *part, GError **error)
+{
+    Race *r = data;
+    const Distill *q = r->q;
+    if (r->teacher == NULL &&
+        (!distill_read_teacher(q, &r->teacher, error) || (r->sample = hn_data_load(q->data, 0, error)) == NULL))
+        return FALSE;
+    g_autoptr(HnModel) student = hn_model_copy(m);
+    const int n = q->ctx->common.threads, all = n > 0 ? n : hn_cpu_threads(NULL);
+    *part = 0;
+    for (int threads = all; threads > 0; threads = threads > 1 && q->backend->memory == NULL ? 1 : 0) {
+        HnSpeedup s;
+        const HnSpeedupOptions o = { .threads = threads,
+                                     .seconds = RACED,
+                                     .limit = SURE * most_time(q),
+                                     .budget = q->ctx->budget,
+                                     .progress = &q->ctx->progress };
+        hn_progress_tell(&q->ctx->progress, "how long students take", 0, 0);
+        if (!hn_measure_speedup(r->teacher, student, q->backend, r->sample->in, &o, &s, error))
+            return FALSE;
+        *part = fmax(*part, s.effect.effect);
+    }
+    return TRUE;
+}
+
+char *distill_narrower(const Distill *q)
+{
+    if (q->derived == NULL)
+        return NULL;
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < HN_STUDENTS; i++)
+        g_string_append_printf(text, "%s%d", i > 0 ? "," : "", q->derived->narrower.times[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* What a recipe or a checkpoint says: what it does not is 0. */
+static HnNarrower read_narrower(const char *text)
+{
+    HnNarrower all = { 0 };
+    g_auto(GStrv) words = g_strsplit(text, ",", HN_STUDENTS);
+    for (int i = 0; words[i] != NULL; i++)
+        all.times[i] = g_ascii_isdigit(words[i][0]) ? words[i][0] - '0' : 0;
+    return all;
+}
+
+/* Whoever repeats a run makes the students that it made, whatever time they take here. */
+static gboolean repeat(Distill *q, GError **error)
+{
+    if (q->narrower == NULL && distill_goes_on(q))
+        return (q->narrower = hn_fit_made(q->p->resume, q->ctx->budget, error)) != NULL;
+    return TRUE;
+}
+
 static gboolean make_candidates(const Distill *q, DistillAuto *a, HnModel *dense, GError **error)
 {
+    const HnNarrower known = read_narrower(q->narrower != NULL ? q->narrower : "");
+    g_auto(Race) r = { .q = q };
     const HnStudentOptions o = { .backend = q->backend,
                                  .threads = q->ctx->common.threads,
                                  .budget = q->ctx->budget,
@@ -99,9 +186,13 @@ static gboolean make_candidates(const Distill *q, DistillAuto *a, HnModel *dense
                                  .n = MIN(hn_data_count(q->data), MOST_FITTED),
                                  .seed = q->ctx->common.seed,
                                  .part = q->auto_part,
+                                 .time = race,
+                                 .time_data = &r,
+                                 .most_time = SURE * most_time(q),
+                                 .narrower = q->narrower != NULL ? &known : NULL,
                                  .note = tell,
                                  .note_data = (gpointer)q };
-    g_autoptr(GPtrArray) made = hn_students_new(dense, &o, &a->flops, error);
+    g_autoptr(GPtrArray) made = hn_students_new(dense, &o, &a->flops, &a->narrower, error);
     gboolean ok = made != NULL;
     for (guint i = 0; ok && i < made->len; i++)
         ok = add_candidate(q, a, made->pdata[i], error);
@@ -132,7 +223,7 @@ gboolean distill_make_students(Distill *q, GError **error)
     a->teacher = g_steal_pointer(&q->plain);
     a->all = g_array_new(FALSE, FALSE, sizeof(Candidate));
     g_array_set_clear_func(a->all, candidate_clear);
-    if (dense == NULL || !hn_prune_ready(dense, q->ctx->budget, &q->ctx->progress, error) ||
+    if (dense == NULL || !repeat(q, error) || !hn_prune_ready(dense, q->ctx->budget, &q->ctx->progress, error) ||
         !make_candidates(q, a, dense, error)) {
         g_prefix_error(error, "'%s': ", q->p->teacher);
         return FALSE;
@@ -279,10 +370,15 @@ gboolean distill_choose_student(Distill *q, GError **error)
 
 /* --- what is said ------------------------------------------------------------------------------------------------- */
 
-static const HnColumn columns[] = { { "how", "student by", HN_COL_TEXT },     { "blocks", "blocks less", HN_COL_INT },
-                                    { "flops", "operations", HN_COL_NUMBER }, { "weights", "weights", HN_COL_NUMBER },
-                                    { "steps", "steps", HN_COL_INT },         { "loss", "loss", HN_COL_NUMBER },
-                                    { "chosen", "chosen", HN_COL_TEXT },      { 0 } };
+static const HnColumn columns[] = { { "how", "student by", HN_COL_TEXT },
+                                    { "blocks", "blocks less", HN_COL_INT },
+                                    { "flops", "operations", HN_COL_NUMBER },
+                                    { "weights", "weights", HN_COL_NUMBER },
+                                    { "time", "of the time", HN_COL_NUMBER },
+                                    { "steps", "steps", HN_COL_INT },
+                                    { "loss", "loss", HN_COL_NUMBER },
+                                    { "chosen", "chosen", HN_COL_TEXT },
+                                    { 0 } };
 
 static JsonObject *candidate_json(const Candidate *c)
 {
@@ -291,6 +387,8 @@ static JsonObject *candidate_json(const Candidate *c)
     json_object_set_int_member(o, "blocks", c->blocks);
     json_object_set_double_member(o, "flops", c->flops);
     json_object_set_int_member(o, "weights", c->weights);
+    json_object_set_int_member(o, "narrower", c->narrower);
+    hn_json_set_number(o, "time", c->time);
     return o;
 }
 
@@ -319,6 +417,14 @@ void distill_report_auto(const Distill *q, HnReport *report)
     g_autofree char *flops = hn_text_number(best->flops), *of = hn_text_number(a->flops);
     hn_report_line(report, "the student was made of the teacher by %s: %s operations of %s, %.3g", best->how, flops, of,
                    best->flops / a->flops);
+    if (best->narrower > 0 && isfinite(best->time))
+        hn_report_line(report,
+                       "it is narrower than it might be, which would take %.3g of the teacher's time, and this %.3g",
+                       best->as_wide, best->time);
+    if (best->time > most_time(q))
+        hn_report_line(report,
+                       "narrower students hardly take less than that: %.3g of the teacher's time was looked for",
+                       most_time(q));
 }
 
 void distill_record_auto(const Distill *q, JsonObject *recipe)
@@ -327,4 +433,6 @@ void distill_record_auto(const Distill *q, JsonObject *recipe)
         return;
     json_object_set_string_member(recipe, DISTILL_MADE, q->p->student);
     json_object_set_string_member(recipe, "how", g_array_index(q->derived->all, Candidate, q->derived->chosen).how);
+    g_autofree char *narrower = distill_narrower(q);
+    json_object_set_string_member(recipe, DISTILL_NARROWER, narrower);
 }

@@ -1,4 +1,5 @@
 /* hone-distill: the student, data, the teacher, and what trains. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -390,7 +391,24 @@ static gboolean take_hashes(Distill *q, GError **error)
            (p->val == NULL || (q->val_hash = hn_recipe_hash_data(q->val, hn_data_count(q->val), error)) != NULL);
 }
 
-gboolean distill_open(Distill *q, GError **error)
+/* Why: where files say how many samples they take, one such sample at a time is what they surely take. */
+static void say_batch(const Distill *q, GError **error)
+{
+    const HnValue *v = q->sample != NULL && q->inputs->len > 0 ? q->inputs->pdata[0] : NULL;
+    const HnTensor *t = v != NULL ? q->sample->in[0] : NULL;
+    if (t == NULL || t->ndim < 1 || hn_type_rank(v->type) < 1)
+        return;
+    if (!v->type->dims[0].known || v->type->dims[0].n == t->dims[0])
+        return;
+    if (g_error_matches(*error, HN_ERROR, HN_ERROR_BUDGET) || g_error_matches(*error, HN_ERROR, HN_ERROR_INTERRUPTED))
+        return;
+    g_prefix_error(error,
+                   "input '%s' is declared with a first axis of %" PRId64 ", and a batch has %" PRId64
+                   ", which '--batch 1' avoids: ",
+                   v->name, v->type->dims[0].n, t->dims[0]);
+}
+
+static gboolean open_student_and_data(Distill *q, GError **error)
 {
     if (!open_student(q, error))
         return FALSE;
@@ -399,8 +417,11 @@ gboolean distill_open(Distill *q, GError **error)
     if (!read_teacher_file(q, error) || (q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) ||
         !distill_open_batches(q, error))
         return FALSE;
-    if (!take_hashes(q, error) || !distill_check_recipe(q, error))
-        return FALSE;
+    return take_hashes(q, error) && distill_check_recipe(q, error);
+}
+
+static gboolean open_what_learns(Distill *q, GError **error)
+{
     if (!distill_make_students(q, error) || (q->derived == NULL && !init_student(q, error)) ||
         !distill_choose_losses(q, error) || !distill_open_pairs(q, error) || !open_teacher(q, error))
         return FALSE;
@@ -410,6 +431,17 @@ gboolean distill_open(Distill *q, GError **error)
     const HnJudgeOptions o = judge_options(q);
     q->judge = hn_judge_new(&o);
     return chosen || (distill_choose_student(q, error) && init_student(q, error) && open_trainer(q, error));
+}
+
+gboolean distill_open(Distill *q, GError **error)
+{
+    if (!open_student_and_data(q, error))
+        return FALSE;
+    if (q->p->list_trainable || open_what_learns(q, error))
+        return TRUE;
+    if (error != NULL)
+        say_batch(q, error);
+    return FALSE;
 }
 
 void distill_clear(Distill *q)
@@ -449,6 +481,8 @@ void distill_clear(Distill *q)
     g_free(q->val_hash);
     g_free(q->teacher_hash);
     g_free(q->recipe_hash);
+    g_free(q->made);
+    g_free(q->narrower);
     g_free(q->batch_text);
     g_free(q->parts_text);
     distill_clear_replayed(q);

@@ -46,7 +46,9 @@ gboolean distill_read_recipe(Distill *q, GError **error)
     }
     p->replay = given->replay;
     p->output = given->output;
-    const char *made = hn_json_string_at(q->recipe, DISTILL_MADE);
+    const char *made = hn_json_string_at(q->recipe, DISTILL_MADE),
+               *narrower = hn_json_string_at(q->recipe, DISTILL_NARROWER);
+    q->narrower = g_strdup(narrower != NULL ? narrower : "");
     p->student = made != NULL && g_str_has_prefix(made, DISTILL_AUTO) ? (char *)made
                  : q->ctx->n_args == 1                                ? q->ctx->args[0]
                                                                       : given->student;

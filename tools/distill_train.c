@@ -68,6 +68,7 @@ static HnFitOptions fit_options(Distill *q)
                            .checkpoint = p->checkpoint != NULL ? p->checkpoint : p->resume,
                            .every = p->checkpoint_every,
                            .recipe = q->recipe_hash,
+                           .made = q->made,
                            .budget = q->ctx->budget,
                            .progress = &q->ctx->progress };
 }
@@ -103,7 +104,7 @@ gboolean distill_judge_fit(const Distill *run, Distill *judge, HnJudgement *made
 
 /* What is named twice may not be there yet: whoever runs a command again and again begins once. Neither need it where
  * the run that it goes on with was still trying settings. */
-static gboolean goes_on(const Distill *q)
+gboolean distill_goes_on(const Distill *q)
 {
     const DistillParams *p = q->p;
     if (p->resume == NULL || g_file_test(p->resume, G_FILE_TEST_EXISTS))
@@ -113,7 +114,7 @@ static gboolean goes_on(const Distill *q)
 
 gboolean distill_train(Distill *q, GError **error)
 {
-    const gboolean resume = goes_on(q);
+    const gboolean resume = distill_goes_on(q);
     set_schedule(q);
     if (!judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
         return FALSE;

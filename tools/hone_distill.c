@@ -34,6 +34,9 @@ static void hash_recipe(Distill *q)
 {
     g_autoptr(JsonObject) all = went_in(q);
     json_object_set_object_member(all, "options", options_of(q));
+    q->made = distill_narrower(q);
+    if (q->made != NULL)
+        json_object_set_string_member(all, DISTILL_NARROWER, q->made);
     g_autofree char *text = hn_json_line(all);
     q->recipe_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }

@@ -20,6 +20,7 @@
 #define DISTILL_TOOL "hone-distill" /* in recipes */
 #define DISTILL_AUTO "auto:"        /* what --student begins with that is made of the teacher */
 #define DISTILL_FIRST_PART 0.125    /* of the epochs: how long settings are tried at first */
+#define DISTILL_NARROWER "narrower" /* the same: distill_narrower() */
 #define DISTILL_MADE "student"      /* the same: that the student was made of the teacher, as --student says it */
 
 typedef struct {
@@ -70,6 +71,8 @@ typedef struct {
     DistillTune *tune;        /* NULL: nothing was tried */
     int tuned_epochs;         /* of the run that a trial is a short form of; 0: this is none */
     gboolean timing;          /* it is opened for a trial, or to see how long steps take: no student is chosen */
+    char *made;               /* distill_narrower(), for checkpoints */
+    char *narrower;           /* how students of a run that this one repeats were made narrower; NULL: times tell */
     gboolean begins;          /* it goes on with a journal, so that a checkpoint may not be there yet */
     double time_budget;       /* seconds; 0: any */
     char *folder;             /* where its weights in other files are */
@@ -136,6 +139,9 @@ gboolean distill_make_students(Distill *q, GError **error);  /* of q->plain, the
 gboolean distill_choose_student(Distill *q, GError **error); /* by what they have learned after a while */
 double distill_choosing(const Distill *q);                   /* how long that takes, as a part of the run */
 void distill_report_auto(const Distill *q, HnReport *report);
+/* How students became narrower because they took too long, as text, for what repeats this run: a new one. NULL: there
+ * is no --student auto. */
+char *distill_narrower(const Distill *q);
 void distill_record_auto(const Distill *q, JsonObject *recipe);
 void distill_auto_free(DistillAuto *a);
 
@@ -151,6 +157,7 @@ gboolean distill_taken(const Distill *q, int parts, gsize *bytes, GError **error
 
 /* distill_train.c */
 gboolean distill_train(Distill *q, GError **error);
+gboolean distill_goes_on(const Distill *q); /* with a checkpoint */
 /* To the end of its epochs without judging, checkpoints and logs. Errors as hn_fit_run(). */
 gboolean distill_try(Distill *q, GError **error);
 /* The file's model with the weights that a run keeps, as it will be read by others, judged as `judge`, which may be the

@@ -19,6 +19,9 @@
 #define CHEAP 2e11       /* operations of samples: several choices of widths are compared */
 #define MOST_JUDGED 128  /* samples for that */
 #define STEPS_OF_PART 50 /* parts of uniform widths that are tried */
+#define MOST_NARROWER 4  /* steps for the sake of time, ... */
+#define NARROWER 0.85    /* ... each of which leaves so much of the budget */
+#define GAINS 0.95       /* of the time: narrower widths that take more gain nothing */
 
 static const double throughs[] = { 0.3, 1 }; /* HnPruneLoss.through */
 
@@ -28,9 +31,12 @@ typedef struct {
     HnSample *sample;      /* of whose size operations are counted */
     double flops, vectors; /* of the dense model */
     HnScorer *scorer;      /* on samples that weights are fitted to */
+    double part;           /* HnStudentOptions.part, or less for the sake of time */
     double least;          /* operations that were reached, as a part */
-    char *locked;          /* why some channels stay; NULL: not known */
-    GPtrArray *made;       /* HnStudent * */
+    HnNarrower narrower;
+    int tried;       /* students that channels went of, or would have */
+    char *locked;    /* why some channels stay; NULL: not known */
+    GPtrArray *made; /* HnStudent * */
 } Work;
 
 /* A model that channels go of: the dense one, or without blocks. */
@@ -120,7 +126,7 @@ static double all_vectors(const Subject *s)
 /* Steps of vectors, at most. */
 static double limit_of(const Work *w, const Subject *s)
 {
-    return (s->base != w->dense ? FEW_LAYERS : LANES_LEFT) * w->o->part * w->vectors;
+    return (s->base != w->dense ? FEW_LAYERS : LANES_LEFT) * w->part * w->vectors;
 }
 
 /* Operations of the model with these widths, as a part of the dense one's. */
@@ -152,7 +158,7 @@ static gboolean try_widths(Work *w, const Subject *s, double goal, Widths *t, GE
     t->met = hn_prune_allocate(s->vectors, t->loss, goal, hn_prune_steps(LANES), t->now);
     if (!part_of(w, s, t->now, &t->part, error))
         return FALSE;
-    if (t->part <= w->o->part && t->part > t->best) {
+    if (t->part <= w->part && t->part > t->best) {
         t->best = t->part;
         memcpy(t->keep, t->now, s->map->classes->len * sizeof *t->keep);
     }
@@ -167,13 +173,13 @@ static gboolean try_wider(Work *w, const Subject *s, Widths *t, GError **error)
         t->now[c] = ((const HnPruneClass *)s->map->classes->pdata[c])->fixed
                         ? ((const HnPruneClass *)s->map->classes->pdata[c])->n
                         : 1;
-    double least = hn_prune_cost(s->vectors, t->now), most = least + w->o->part * (all_vectors(s) - least), goal = most;
-    for (int i = 0; i < ROUNDS && t->best < NEAR * w->o->part; i++) {
+    double least = hn_prune_cost(s->vectors, t->now), most = least + w->part * (all_vectors(s) - least), goal = most;
+    for (int i = 0; i < ROUNDS && t->best < NEAR * w->part; i++) {
         if (!try_widths(w, s, goal, t, error))
             return FALSE;
-        if (t->part <= w->o->part && goal == most)
+        if (t->part <= w->part && goal == most)
             break;
-        *(t->part <= w->o->part ? &least : &most) = goal;
+        *(t->part <= w->part ? &least : &most) = goal;
         goal = (least + most) / 2;
     }
     return TRUE;
@@ -190,11 +196,11 @@ static gboolean widths_by_loss(Work *w, const Subject *s, double through, int *k
     for (int i = 0; i < ROUNDS; i++) {
         if (!try_widths(w, s, goal, &t, error))
             return FALSE;
-        if (t.best >= NEAR * w->o->part || (t.part <= w->o->part && goal >= limit) || (t.part > w->o->part && !t.met))
+        if (t.best >= NEAR * w->part || (t.part <= w->part && goal >= limit) || (t.part > w->part && !t.met))
             break;
-        goal = fmin(goal * CLAMP(w->o->part / t.part, 0.7, 1.3), limit);
+        goal = fmin(goal * CLAMP(w->part / t.part, 0.7, 1.3), limit);
     }
-    if (t.best < FAR * w->o->part && !try_wider(w, s, &t, error))
+    if (t.best < FAR * w->part && !try_wider(w, s, &t, error))
         return FALSE;
     *met = t.best > 0;
     return TRUE;
@@ -204,12 +210,78 @@ static gboolean uniform_widths(Work *w, const Subject *s, int *keep, gboolean *m
 {
     const double limit = limit_of(w, s);
     double part = INFINITY;
-    for (int i = 1; i <= STEPS_OF_PART && part > w->o->part; i++) {
+    for (int i = 1; i <= STEPS_OF_PART && part > w->part; i++) {
         hn_prune_uniform(s->map, (double)i / STEPS_OF_PART, LANES, keep);
         if (hn_prune_cost(s->vectors, keep) <= limit && !part_of(w, s, keep, &part, error))
             return FALSE;
     }
-    *met = part <= w->o->part;
+    *met = part <= w->part;
+    return TRUE;
+}
+
+/* --- narrower, for the sake of time ------------------------------------------------------------------------------- */
+
+/* Widths of a budget: by loss, or (through 0) the same part of all. */
+static gboolean find_widths(Work *w, const Subject *s, double through, int *keep, gboolean *met, GError **error)
+{
+    return through > 0 ? widths_by_loss(w, s, through, keep, met, error) : uniform_widths(w, s, keep, met, error);
+}
+
+static gboolean measure(Work *w, const Subject *s, const int *keep, double *time, GError **error)
+{
+    g_autoptr(HnModel) m = hn_prune_narrow(s->map, &s->o, keep, error);
+    return m != NULL && w->o->time(w->o->time_data, m, time, error);
+}
+
+/* Of so many steps; *met FALSE: there are no such widths. */
+static gboolean widths_behind(Work *w, const Subject *s, double through, int steps, int *keep, gboolean *met,
+                              GError **error)
+{
+    w->part = w->o->part * pow(NARROWER, steps);
+    const gboolean ok = find_widths(w, s, through, keep, met, error);
+    w->part = w->o->part;
+    return ok;
+}
+
+/* What narrow() found. */
+typedef struct {
+    int steps;
+    double time, as_wide; /* NaN: not measured */
+} Narrow;
+
+/* keep[] becomes the widest of widths that take little enough time, or, where none does, of those that take about the
+ * least. */
+static gboolean narrow(Work *w, const Subject *s, double through, int *keep, Narrow *found, GError **error)
+{
+    const gsize size = (s->map->classes->len + 1u) * sizeof *keep;
+    const int at = MIN(w->tried, HN_STUDENTS - 1), known = w->o->narrower != NULL ? w->o->narrower->times[at] : 0;
+    g_autofree int *all = g_malloc0((MOST_NARROWER + 1) * size);
+    double took[MOST_NARROWER + 1], least = INFINITY;
+    int n = 0, steps = 0;
+    w->tried++;
+    *found = (Narrow){ CLAMP(known, 0, MOST_NARROWER), NAN, NAN };
+    if (w->o->narrower != NULL || w->o->time == NULL) {
+        gboolean met = TRUE;
+        w->narrower.times[at] = found->steps;
+        return known == 0 || widths_behind(w, s, through, found->steps, keep, &met, error);
+    }
+    for (gboolean met = TRUE; n <= MOST_NARROWER && met && !(least <= w->o->most_time); n++) {
+        int *now = all + (gsize)n * (size / sizeof *keep);
+        memcpy(now, keep, size);
+        if (n > 0 && !widths_behind(w, s, through, n, now, &met, error))
+            return FALSE;
+        if (!met)
+            break;
+        if (!measure(w, s, now, &took[n], error))
+            return FALSE;
+        note(w, "%d steps narrower: %.3f of the time", n, took[n]);
+        least = fmin(least, took[n]);
+    }
+    while (GAINS * took[steps] > fmax(least, GAINS * w->o->most_time))
+        steps++;
+    memcpy(keep, all + (gsize)steps * (size / sizeof *keep), size);
+    w->narrower.times[at] = steps;
+    *found = (Narrow){ steps, took[steps], took[0] };
     return TRUE;
 }
 
@@ -226,10 +298,16 @@ static int64_t weights_of(const HnModel *m)
 }
 
 /* One more, of m, which is taken. */
-static gboolean add_student(Work *w, HnModel *m, const char *how, guint blocks, GError **error)
+static gboolean add_student(Work *w, HnModel *m, const char *how, guint blocks, const Narrow *narrow, GError **error)
 {
     HnStudent *s = g_new0(HnStudent, 1);
-    *s = (HnStudent){ .how = how, .model = m, .blocks = blocks, .weights = weights_of(m) };
+    *s = (HnStudent){ .how = how,
+                      .model = m,
+                      .blocks = blocks,
+                      .weights = weights_of(m),
+                      .narrower = narrow->steps,
+                      .time = narrow->time,
+                      .as_wide = narrow->as_wide };
     g_ptr_array_add(w->made, s);
     return hn_prune_flops(m, w->sample->in, w->o->budget, NULL, &s->flops, error);
 }
@@ -240,45 +318,73 @@ static HnModel *with_widths(const Subject *s, const int *keep, GError **error)
     return p != NULL ? hn_pruned_model(p, error) : NULL;
 }
 
-/* Of choices of widths the one whose model is nearest to the dense one; none may meet the budget. */
-static gboolean add_by_loss(Work *w, Subject *s, const char *how, guint blocks, GError **error)
+/* Widths whose model is nearest to the dense one, of some; *through 0: none meet the budget. */
+static gboolean choose_widths(Work *w, Subject *s, const char *how, int *keep, HnModel **best, double *through,
+                              GError **error)
 {
     const gsize size = (s->map->classes->len + 1u) * sizeof(int);
     const guint choices = w->flops * (double)w->o->n * MAX(s->map->levels, 1) < CHEAP ? G_N_ELEMENTS(throughs) : 1;
-    g_autofree int *keep = g_malloc0(size), *last = g_malloc0(size);
-    g_autoptr(HnModel) best = NULL;
+    g_autofree int *now = g_malloc0(size), *last = g_malloc0(size);
     double best_db = 0;
-    if (!find_curves(s, error))
-        return FALSE;
+    *through = 0;
     for (guint i = 0; i < choices; i++) {
         gboolean met;
         HnScore score;
-        if (!widths_by_loss(w, s, throughs[i], keep, &met, error))
+        if (!widths_by_loss(w, s, throughs[i], now, &met, error))
             return FALSE;
-        if (!met || memcmp(keep, last, size) == 0)
+        if (!met || memcmp(now, last, size) == 0)
             continue;
-        memcpy(last, keep, size);
-        g_autoptr(HnModel) m = with_widths(s, keep, error);
+        memcpy(last, now, size);
+        g_autoptr(HnModel) m = with_widths(s, now, error);
         if (m == NULL || !hn_scorer_run(w->scorer, m, &score, error))
             return FALSE;
         note(w, "%s, %u: %.2f dB", how, i + 1, score.sqnr);
-        if (best != NULL && !(score.sqnr > best_db))
+        if (*best != NULL && !(score.sqnr > best_db))
             continue;
-        hn_model_free(best);
-        best = g_steal_pointer(&m);
+        hn_model_free(*best);
+        *best = g_steal_pointer(&m);
         best_db = score.sqnr;
+        *through = throughs[i];
+        memcpy(keep, now, size);
     }
-    return best == NULL || add_student(w, g_steal_pointer(&best), how, blocks, error);
+    return TRUE;
 }
 
-static gboolean add_uniform(Work *w, const Subject *s, GError **error)
+/* m, if it has these widths, or narrower ones. */
+static gboolean add_narrow(Work *w, Subject *s, double through, int *keep, HnModel *made, const char *how, guint blocks,
+                           GError **error)
+{
+    const gsize size = (s->map->classes->len + 1u) * sizeof(int);
+    g_autoptr(HnModel) m = made;
+    g_autofree int *first = g_memdup2(keep, size);
+    Narrow found;
+    if (!narrow(w, s, through, keep, &found, error))
+        return FALSE;
+    if (m == NULL || memcmp(first, keep, size) != 0) {
+        hn_model_free(m);
+        m = with_widths(s, keep, error);
+    }
+    return m != NULL && add_student(w, g_steal_pointer(&m), how, blocks, &found, error);
+}
+
+/* None may meet the budget. */
+static gboolean add_by_loss(Work *w, Subject *s, const char *how, guint blocks, GError **error)
+{
+    g_autofree int *keep = g_new0(int, s->map->classes->len + 1u);
+    g_autoptr(HnModel) best = NULL;
+    double through;
+    if (!find_curves(s, error) || !choose_widths(w, s, how, keep, &best, &through, error))
+        return FALSE;
+    return best == NULL || add_narrow(w, s, through, keep, g_steal_pointer(&best), how, blocks, error);
+}
+
+static gboolean add_uniform(Work *w, Subject *s, GError **error)
 {
     g_autofree int *keep = g_new0(int, s->map->classes->len + 1u);
     gboolean met;
     if (!uniform_widths(w, s, keep, &met, error))
         return FALSE;
-    HnModel *m = met ? with_widths(s, keep, error) : NULL;
-    return !met || (m != NULL && add_student(w, m, "uniform", 0, error));
+    return !met || add_narrow(w, s, 0, keep, NULL, "uniform", 0, error);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------------- */
@@ -313,7 +419,7 @@ static gboolean add_of_blocks(Work *w, HnModel *m, double flops, const char *how
 {
     g_auto(Subject) s = { 0 };
     if (flops <= w->o->part * w->flops)
-        return add_student(w, hn_model_copy(m), how, blocks, error);
+        return add_student(w, hn_model_copy(m), how, blocks, &(Narrow){ 0, NAN, NAN }, error);
     return subject_open(w, m, &s, error) && (s.map->classes->len == 0 || add_by_loss(w, &s, how, blocks, error));
 }
 
@@ -381,12 +487,14 @@ static gboolean make_all(Work *w, GError **error)
     return add_blocks(w, error) && (w->made->len > 0 || none(w, s.map->classes->len, error));
 }
 
-GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, GError **error)
+GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, HnNarrower *narrower,
+                           GError **error)
 {
-    Work w = { .o = o, .dense = dense, .least = INFINITY };
+    Work w = { .o = o, .dense = dense, .part = o->part, .least = INFINITY };
     w.made = g_ptr_array_new_with_free_func((GDestroyNotify)hn_student_free);
     const gboolean ok = make_all(&w, error);
     *flops = w.flops;
+    *narrower = w.narrower;
     hn_scorer_free(w.scorer);
     hn_sample_free(w.sample);
     g_free(w.locked);

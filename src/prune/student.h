@@ -6,7 +6,9 @@
  *     blocks     first branches of sums, and layers that make as many numbers as they read, go as a whole, those that
  *                are missed least (prune/branches.h), then channels
  *
- * Which is best is seen when they have learned: none of this looks at times, and the same is made on any machine.
+ * Which is best is seen when they have learned. The same is made on any machine where nobody measures how long they
+ * take; who does makes those narrower that take too long, and can say later how often that was
+ * (HnStudentOptions.narrower).
  */
 #pragma once
 
@@ -20,7 +22,16 @@ typedef struct {
     guint blocks; /* that are gone */
     double flops;
     int64_t weights; /* elements of floats */
+    int narrower;    /* steps, for the sake of time */
+    double time;     /* as HnStudentOptions.time says; NaN: nobody measured it */
+    double as_wide;  /* the same with no step */
 } HnStudent;
+
+/* How often students were made narrower because they took too long, in the order in which they are made. */
+#define HN_STUDENTS 4
+typedef struct {
+    int times[HN_STUDENTS];
+} HnNarrower;
 
 void hn_student_free(HnStudent *s);
 
@@ -32,14 +43,21 @@ typedef struct {
     const HnData *data;         /* whose inputs are the model's, in its order */
     int64_t n;                  /* of them, from the first on, weights are fitted to */
     uint64_t seed;
-    double part;                                   /* of the operations that are left, at most */
+    double part; /* of the operations that are left, at most */
+    /* The part of the dense model's time that m, whose weights are not fitted yet, takes; it stays as it is. NULL: that
+     * does not matter. Errors: its own. */
+    gboolean (*time)(gpointer data, const HnModel *m, double *part, GError **error);
+    gpointer time_data;
+    double most_time;           /* of it: what takes more becomes narrower by steps, while that helps */
+    const HnNarrower *narrower; /* known: nothing is measured; NULL: it is, if there is time() */
     void (*note)(gpointer data, const char *text); /* told what is tried; may be NULL */
     gpointer note_data;
 } HnStudentOptions;
 
 /* HnStudent *, at least one, no two the same: of `dense`, which is ready (hn_prune_ready()) and outlives them. flops:
- * its operations. Errors: UNSUPPORTED naming what keeps all channels from going; GUARD: none gets as small, and how
- * small it gets; those of running; BUDGET, INTERRUPTED. */
-GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, GError **error);
+ * its operations. narrower: what was done for the sake of time. Errors: UNSUPPORTED naming what keeps all channels from
+ * going; GUARD: none gets as small, and how small it gets; those of running; BUDGET, INTERRUPTED. */
+GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, HnNarrower *narrower,
+                           GError **error);
 
 G_END_DECLS

@@ -9,6 +9,7 @@
 
 #define STATE "state" /* kinds of tensors in a checkpoint */
 #define BEST "best"
+#define MADE "made" /* in what a checkpoint is about */
 
 typedef struct {
     char *name;
@@ -208,6 +209,8 @@ static void fill_about(const HnFit *f, JsonObject *o)
     for (guint i = 0; i < f->epochs->len; i++)
         json_array_add_object_element(epochs, epoch_out(&g_array_index(f->epochs, HnEpoch, i)));
     json_object_set_string_member(o, "recipe", f->o.recipe);
+    if (f->o.made != NULL)
+        json_object_set_string_member(o, MADE, f->o.made);
     json_object_set_int_member(o, "steps", hn_trainer_steps(f->o.feed.trainer));
     json_object_set_int_member(o, "epoch", at.epoch);
     json_object_set_int_member(o, "batch", at.batch);
@@ -267,6 +270,13 @@ static gboolean read_best(HnFit *f, const HnCheckpoint *c, GError **error)
         k->tensor = from;
     }
     return TRUE;
+}
+
+char *hn_fit_made(const char *path, HnBudget *budget, GError **error)
+{
+    g_autoptr(HnCheckpoint) c = hn_checkpoint_read(path, budget, error);
+    const char *made = c != NULL ? hn_json_string_at(c->about, MADE) : NULL;
+    return c == NULL ? NULL : g_strdup(made != NULL ? made : "");
 }
 
 gboolean hn_fit_resume(HnFit *f, const char *path, GError **error)

@@ -60,6 +60,7 @@ typedef struct {
     const char *checkpoint; /* written behind each epoch, and when work is stopped; NULL: none */
     int64_t every;          /* steps, behind which it is written too; 0: it is not */
     const char *recipe;     /* of a checkpoint: a hash of what the result depends on */
+    const char *made;       /* what else a checkpoint says, for hn_fit_made(); NULL: nothing */
     HnBudget *budget;
     const HnProgress *progress;
 } HnFitOptions;
@@ -67,6 +68,9 @@ typedef struct {
 HnFit *hn_fit_new(const HnFitOptions *o);
 void hn_fit_free(HnFit *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnFit, hn_fit_free)
+
+/* HnFitOptions.made of the checkpoint at `path`, "" where there was none; g_free(). Errors: those of reading. */
+char *hn_fit_made(const char *path, HnBudget *budget, GError **error);
 
 /* Goes on where the checkpoint at `path` was written. Errors: those of reading; USAGE: of another recipe. */
 gboolean hn_fit_resume(HnFit *f, const char *path, GError **error);

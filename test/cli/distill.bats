@@ -24,6 +24,19 @@ distills() {
     succeeds hone-export -q out.onnx -o again.onnx
 }
 
+@test "distill: files that say how many samples they take" {
+    npy make '<f4' 64,4,4 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(1024)])')" x.npy
+    npy make '<f4' 64,16 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(1024)])')" rows.npy
+    succeeds hone-distill --json=report.json -q -o out.onnx --student single.onnx --teacher single.onnx --data x.npy \
+        --init random:1 --epochs 20 --batch 8
+    holds '.after.loss < .before.loss / 20 and .batch == 8'
+    succeeds hone-distill --json=report.json -q -o out.onnx --student auto:0.5x --teacher single.onnx --data x.npy --batch 8
+    run hone-inspect out.onnx
+    [[ $output == *"f32[1,4,4]"* ]] || explain "its own inputs"
+    refuses 4 "'--batch 1'" hone-distill -q -o no.onnx --student together.onnx --teacher together.onnx --data rows.npy --batch 8
+    succeeds hone-distill -q -o out.onnx --student together.onnx --teacher together.onnx --data rows.npy --batch 1 --init random:1
+}
+
 # without_labels FILE OUT
 without_labels() {
     python3 -c 'import sys, zipfile
@@ -409,12 +422,29 @@ EOF
     holds '.student.candidates | (map(select(.chosen == "yes"))[0].loss) <= 1.2 * (map(.loss) | min)'
     holds '.after.loss < .before.loss and .val.how == "held out"'
     right 345
-    cp out.onnx first.onnx
-    run --separate-stderr hone-distill -q -o out.onnx "${how[@]}" -t 1
-    [ "$status" -eq 0 ] && cmp first.onnx out.onnx
+    holds '.student | .narrower == (.candidates[] | select(.chosen == "yes") | .narrower)'
+    holds '[.student.candidates[].time | select(. != null)] | length > 0 and all(. > 0 and . < 2)'
     run hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
     [ "$status" -eq 0 ] || explain "hone-replay"
     succeeds hone-export -q out.onnx -o again.onnx
+}
+
+@test "distill: a student that takes too long is made narrower, and so again by whoever repeats that" {
+    how=(--teacher "$digits/model.onnx" --student auto:0.5x --data "$digits/train.npz" --no-labels --epochs 8 --checkpoint-file c.hone)
+    succeeds hone-distill --json=report.json -q -o out.onnx "${how[@]}"
+    cp out.onnx first.onnx
+    # a run that says so itself: of each student the second widths
+    python3 - out.onnx other.onnx <<'PY'
+import re, sys
+text = open(sys.argv[1], "rb").read()
+open(sys.argv[2], "wb").write(re.sub(rb'("narrower": ?")[0-9],[0-9],[0-9],[0-9]"', rb'\g<1>1,1,1,1"', text))
+PY
+    run hone-replay -q other.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    [ "$status" -ne 0 ] || explain "other widths give other bytes"
+    run hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    [ "$status" -eq 0 ] || explain "hone-replay"
+    succeeds hone-distill -q -o out.onnx "${how[@]}" --resume c.hone
+    cmp first.onnx out.onnx
 }
 
 @test "distill: students that cannot be made" {

@@ -103,6 +103,17 @@ def models():
     yield "scaled", simple([node("Mul", ["x", "s"], ["m"]), node("MatMul", ["m", "w"], ["y"])], (tensor("w", FLOAT, (16, 4), f32(
         *(0.25 - i * 7 % 16 / 32 for i in range(64)))),), (value("x", FLOAT, ("N", 16)), value("s", FLOAT, ())),
                            (value("y", FLOAT, ("N", 4)),))
+    # one sample at a time, as shapes say that nobody can feed; and one whose samples are a row together
+    def ramp(name, *dims):
+        n = dims[0] * dims[1]
+        return tensor(name, FLOAT, dims, f32(*((i * 37 % 101 - 50) / 100 for i in range(n))))
+    yield "single", simple([node("Reshape", ["x", "row"], ["r"]), node("MatMul", ["r", "u"], ["m"]), node("Relu", ["m"], ["p"]),
+                            node("MatMul", ["p", "v"], ["y"])],
+                           (tensor("row", INT64, (2,), i64(1, 16)), ramp("u", 16, 32), ramp("v", 32, 4)),
+                           (value("x", FLOAT, (1, 4, 4)),), (value("y", FLOAT, (1, 4)),))
+    yield "together", simple([node("Reshape", ["x", "row"], ["r"]), node("MatMul", ["r", "u"], ["y"])],
+                             (tensor("row", INT64, (2,), i64(1, 32)), ramp("u", 32, 4)),
+                             (value("x", FLOAT, (2, 16)),), (value("y", FLOAT, (1, 4)),))
     # an LSTM in both directions as some exporters write it: two loops over time whose bodies have the same names, of
     # weights too; what the second one multiplies is 8 times as large
     def body(x, k):

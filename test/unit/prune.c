@@ -553,7 +553,8 @@ static GPtrArray *students_of(const Subject *s, double part, GError **error)
 {
     const HnStudentOptions o = { .backend = &hn_backend_ref, .threads = 1, .data = s->data, .n = 16, .part = part };
     double flops;
-    GPtrArray *made = hn_students_new(s->m, &o, &flops, error);
+    HnNarrower narrower;
+    GPtrArray *made = hn_students_new(s->m, &o, &flops, &narrower, error);
     for (guint i = 0; made != NULL && i < made->len; i++) {
         const HnStudent *t = made->pdata[i];
         g_assert_cmpfloat(t->flops, <=, part * flops);
