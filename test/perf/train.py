@@ -256,6 +256,7 @@ def torch_run(net, steps, dtype="float32", channels_last=False):
     import torch
     from torch.nn import functional as F
 
+    torch.set_num_threads(1)  # beside other work, threads of many small operators wait for each other for minutes
     module, x, label = make(net)
     module = module.to(getattr(torch, dtype))
     x = x.to(getattr(torch, dtype)) if x.is_floating_point() else x
