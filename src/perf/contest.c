@@ -22,7 +22,7 @@
 #define SLOW_NS 200e6   /* of runs of a new instance, behind which it is warm whatever their number */
 #define MANY_ROUNDS 24  /* with fewer an interval that decides is wider than what they say of themselves */
 #define OPPOSITE 0.02   /* of the time: what is beyond a limit by less is not lost, ... */
-#define FAR 0.1         /* ... and what is by more is, however noisy */
+#define FAR 0.07        /* ... and what is by more is, however noisy */
 
 typedef struct {
     const HnContest *c;
@@ -118,8 +118,8 @@ HnDecision hn_decide(const HnEffect *e, double limit)
 {
     if (e->sure_hi <= limit)
         return HN_WON;
-    const double beyond = e->sure_lo / limit;
-    return beyond > 1 + FAR || (beyond > 1 + OPPOSITE && beyond > e->effect / e->sure_lo) ? HN_LOST : HN_UNDECIDED;
+    const double beyond = e->sure_lo / limit, spread = e->sure_hi / e->sure_lo;
+    return beyond > 1 + FAR || (beyond > 1 + OPPOSITE && beyond > spread * spread) ? HN_LOST : HN_UNDECIDED;
 }
 
 /* Of HN_SURE. Where the values are too few for ranks to say so much: Student's, which is wide where one of

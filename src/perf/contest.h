@@ -89,9 +89,9 @@ typedef enum {
     HN_LOST,      /* it takes more */
 } HnDecision;
 
-/* Lost is what is beyond the limit by two hundredths and more, and by as much as the interval reaches below the effect:
- * what one process measures may be off by some of that in all its rounds, by more on a busy machine, which the interval
- * shows, and a second one must not come to the opposite. By a tenth none is off in all rounds. */
+/* Lost is what is beyond the limit by two hundredths and more, and by twice what the interval is wide: what one process
+ * measures may be off by some of that in all its rounds, by more on a busy machine, which the interval shows, and a
+ * second one must not come to the opposite. By seven hundredths none is off in all rounds. */
 HnDecision hn_decide(const HnEffect *e, double limit);
 
 typedef struct {

@@ -27,18 +27,18 @@ static void refused(gboolean ok, GError **error, const char *words)
 static void test_speed(void)
 {
     g_autoptr(GError) error = NULL;
-    const HnEffect e = effect(1.04, 1.05, 1.06), unknown = effect(NAN, 0.9, NAN);
+    const HnEffect e = effect(1.045, 1.05, 1.055), unknown = effect(NAN, 0.9, NAN);
     g_assert_true(hn_guard_speed(&e, 1.06, "it", &error));
     g_assert_no_error(error);
     refused(hn_guard_speed(&e, 1.01, "it", &error), &error,
-            "it takes 1.050 of the time of the original, more than 1.010, 99.9% interval 1.040 to 1.060");
+            "it takes 1.050 of the time of the original, more than 1.010, 99.9% interval 1.045 to 1.055");
     g_assert_false(hn_guard_speed(&e, 1.05, "it", &error)); /* the effect itself would do */
     g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
     g_assert_cmpstr(error->message, ==,
                     "it is too noisy, or too near, to tell whether it takes more than 1.050 of the time of the "
-                    "original: 1.050, 99.9% interval 1.040 to 1.060");
+                    "original: 1.050, 99.9% interval 1.045 to 1.055");
     g_clear_error(&error);
-    g_assert_false(hn_guard_speed(&e, 1.045, "it", &error)); /* nor is it lost where the effect is above the limit */
+    g_assert_false(hn_guard_speed(&e, 1.047, "it", &error)); /* nor is it lost where the effect is above the limit */
     g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
     g_clear_error(&error);
     g_assert_false(hn_guard_speed(&unknown, 1, "it", &error));
