@@ -17,7 +17,7 @@ typedef struct {
 
 static gboolean is_told(const HnTensor *t)
 {
-    return t != NULL && hn_dtype_in(t->dtype, HN_T_FLOATS) && t->n > 0;
+    return t != NULL && hn_dtype_in(t->dtype, HN_T_NUM) && t->n > 0;
 }
 
 /* Channels along this axis, the same of all tensors; 0: none. *enough: a channel has so many elements that their size

@@ -14,8 +14,9 @@
 #define SIZE_ROWS 16   /* rows that show how large the numbers of a column are */
 #define ROUND 0.98     /* of a turn: so much at least is between the least and the largest of some angles, ... */
 #define LEAST_ANGLES 64
-#define MOST_NAMED 64 /* channels beside that of names, at most */
-#define LEAST_NAMES 8 /* numbers in it */
+#define STILL_SAMPLES 3 /* that show which elements are still */
+#define MOST_NAMED 64   /* channels beside that of names, at most */
+#define LEAST_NAMES 8   /* numbers in it */
 
 const char *hn_output_kind_name(HnOutputKind kind)
 {
@@ -139,20 +140,38 @@ static gboolean is_curve(HnTensor *const *t, guint n, double beyond)
     return nearness(t, n, 1, beyond, &same) >= NEAR;
 }
 
-/* Integers that are quantities, as in pictures and sound: along the last long axis each is near the one before, and
- * seldom the same, as labels of neighbours are. */
-static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some)
+/* All numbers are one of two. */
+static gboolean are_two_values(HnTensor *const *t, guint n)
+{
+    double a = NAN, b = NAN;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
+            const double x = hn_number_at(t[i], k);
+            if (isnan(a))
+                a = x;
+            else if (x != a && isnan(b))
+                b = x;
+            else if (x != a && x != b)
+                return FALSE;
+        }
+    return TRUE;
+}
+
+/* Integers that are quantities: of more than two values, and where they come of real numbers, or where along the last
+ * long axis each is near the one before, as in pictures and sound; but seldom the same, as labels of neighbours are. */
+static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some, gboolean real)
 {
     int axis = some->ndim - 1;
-    double same;
-    if (!hn_dtype_in(some->dtype, HN_T_INTS))
+    double same = 0;
+    if (!hn_dtype_in(some->dtype, HN_T_INTS) || are_two_values(t, n))
         return FALSE;
     while (axis >= 0 && some->dims[axis] < LEAST_CURVE)
         axis--;
     for (guint i = 0; i < n; i++)
         if (t[i] != NULL && t[i]->ndim != some->ndim)
             return FALSE;
-    return axis >= 0 && nearness(t, n, axis, INFINITY, &same) >= NEAR && same < 0.5;
+    const gboolean near = axis >= 0 && nearness(t, n, axis, INFINITY, &same) >= NEAR;
+    return (near || real) && same < 0.5;
 }
 
 /* Columns, C in each row of all tensors, are far apart beside what each does from row to row: the closer, the less it
@@ -235,14 +254,17 @@ static const HnTensor *some_of(HnTensor *const *t, guint n)
     return some;
 }
 
-static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, gboolean first)
+static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, int k)
 {
     const guint n = seen->n;
+    const gboolean first = k == 0;
     const HnTensor *some = some_of(t, n);
     if (some == NULL)
         return HN_OUTPUT_NUMBERS;
-    if (!is_float(some))
-        return are_quantities(t, n, some) ? HN_OUTPUT_NUMBERS : HN_OUTPUT_LABELS;
+    if (!is_float(some)) {
+        const gboolean real = seen->real != NULL && seen->real[k] && !(first && seen->labelled);
+        return are_quantities(t, n, some, real) ? HN_OUTPUT_NUMBERS : HN_OUTPUT_LABELS;
+    }
     const int64_t columns = same_columns(t, n);
     if (columns >= 2 && rows_are(t, n, ROWS_ADD_UP))
         return HN_OUTPUT_CLASSES;
@@ -311,6 +333,28 @@ static int64_t name_of(const HnOutputView *v, HnTensor *const *t, guint n)
     return name;
 }
 
+static guint8 *still_of(HnTensor *const *t, guint n)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++)
+        if (t[i] == NULL || t[i]->n != t[0]->n || !hn_dtype_in(t[i]->dtype, HN_T_NUM))
+            return NULL;
+    if (n < STILL_SAMPLES)
+        return NULL;
+    g_autofree guint8 *still = g_new0(guint8, (gsize)t[0]->n / 8 + 1);
+    for (int64_t e = 0; e < t[0]->n; e++) {
+        const double x = hn_number_at(t[0], e);
+        guint i = 1;
+        while (i < n && hn_number_at(t[i], e) == x)
+            i++;
+        if (i < n)
+            continue;
+        still[e / 8] |= (guint8)(1U << e % 8);
+        any = TRUE;
+    }
+    return any ? g_steal_pointer(&still) : NULL;
+}
+
 /* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
 static gboolean are_apart(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, int64_t columns)
 {
@@ -376,10 +420,11 @@ void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *s
         HnOutputView *v = &views[k];
         *v = (HnOutputView){ .beside = n_out > 1 };
         hn_channel_kinds_find(&v->channels, t, seen->n);
-        v->kind = kind_of(v, t, seen, k == 0);
+        v->kind = kind_of(v, t, seen, k);
         if (seen->labelled && k == 0 && v->kind != HN_OUTPUT_LABELS)
             v->kind = HN_OUTPUT_CLASSES;
         set_groups(v, t, seen);
+        v->still = still_of(t, seen->n);
     }
     for (int k = 0; k < n_out; k++) {
         g_autofree HnTensor **t = of_output(seen, k);
@@ -395,4 +440,5 @@ void hn_output_view_clear(HnOutputView *v)
 {
     hn_channel_kinds_clear(&v->channels);
     g_clear_pointer(&v->group, g_free);
+    g_clear_pointer(&v->still, g_free);
 }

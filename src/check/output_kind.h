@@ -3,7 +3,8 @@
  *
  *   classes      [N, C] with rows that add up to 1, or of 8 columns and more that are no curve; which one is the
  *                largest counts. Where each column has numbers of its own, they are measures, of so many kinds
- *   labels       integers, truth values, text: equal or not
+ *   labels       integers, truth values, text: equal or not; but not integers of more than two values that are real
+ *                numbers (check/whole_numbers.h)
  *   scores       numbers within [0, 1], each a yes from HN_STRONG_SCORE on
  *   embedding    [N, C] with rows of length 1
  *   state        of the shape of an input, beside other outputs
@@ -13,6 +14,9 @@
  *
  * Columns. Those of [N, C], where they are few, have numbers of their own, or are of quite different sizes, are groups
  * each by itself, or of one size.
+ *
+ * Still elements. Those that are the same number in all of some samples, as a table beside what a model computes: they
+ * are no part of the size of the others.
  *
  * Angles. Numbers that fill [-pi, pi] or [0, 2 pi], and end there, are as far apart as on a circle.
  *
@@ -46,6 +50,7 @@ typedef struct {
     int n_groups;     /* that r2 looks at: kinds of channels, or channels */
     int *group;       /* channel -> group */
     gboolean between; /* group n_groups - 1 is of no channel, but of what few columns of a row differ by */
+    guint8 *still;    /* bit e: element e is still; NULL: none is, or samples are too few or of different shapes */
     double turn;      /* of angles: numbers this far apart are the same; 0: it has none */
     int64_t name;     /* channel whose numbers are names: right or wrong; -1: none */
 } HnOutputView;
@@ -56,8 +61,9 @@ typedef struct {
     guint n;
     HnTensor *const *in; /* of the first */
     int n_in;
-    gboolean labelled; /* output 0 holds classes */
-    gboolean made_up;  /* the samples; they say little of what outputs do over real ones */
+    gboolean labelled;    /* output 0 holds classes */
+    gboolean made_up;     /* the samples; they say little of what outputs do over real ones */
+    const gboolean *real; /* [outputs]: integers there are real numbers; NULL: none are */
 } HnOutputsSeen;
 
 /* What the outputs of a model hold. */
@@ -66,6 +72,10 @@ void hn_output_view_clear(HnOutputView *v);
 
 /* The turn of what seem to be angles, of one output in n samples, NULL: absent; 0: they are none. */
 double hn_output_turn(HnTensor *const *t, guint n);
+static inline gboolean hn_output_is_still(const HnOutputView *v, int64_t e)
+{
+    return v->still != NULL && (v->still[e / 8] >> (e % 8) & 1) != 0;
+}
 /* Where the largest of the n numbers of a row is. */
 int64_t hn_output_best(const HnTensor *t, int64_t row, int64_t n);
 

@@ -40,6 +40,7 @@ struct HnOutputSums {
     const HnOutputView *view;
     int64_t rows, right;
     double cos, worst_cos, signal, noise;
+    double own_signal, own_noise; /* of elements that are not still */
     guint n_cos;
     double peaks, worst; /* largest change of a channel's best score in each sample: sum of squares, and the largest */
     double strong;       /* mean squares of changes of strong scores, of each sample and kind */
@@ -50,6 +51,7 @@ struct HnOutputSums {
     GHashTable *values;      /* Value * of each label that the original gives; NULL: too many, or known by labels */
     Value *last;             /* the one before: neighbours are mostly alike */
     Group *group;
+    Group *own; /* the same of elements that are not still; NULL: all are */
 };
 
 HnOutputSums *hn_output_sums_new(const HnOutputView *view)
@@ -59,6 +61,7 @@ HnOutputSums *hn_output_sums_new(const HnOutputView *view)
     s->worst_cos = 1;
     s->values = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     s->group = g_new0(Group, (gsize)view->n_groups + 1);
+    s->own = view->still != NULL ? g_new0(Group, (gsize)view->n_groups + 1) : NULL;
     if (view->name >= 0)
         s->group[view->group[view->name]].names = TRUE;
     return s;
@@ -70,6 +73,7 @@ void hn_output_sums_free(HnOutputSums *s)
         return;
     g_clear_pointer(&s->values, g_hash_table_unref);
     g_free(s->group);
+    g_free(s->own);
     g_free(s);
 }
 
@@ -220,40 +224,24 @@ static double cosine(const Kind *k)
     return k->dot / sqrt(k->got * k->want);
 }
 
-/* A pair of numbers, to its kind and its group. */
-static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double w)
+/* A pair of numbers, to its group. */
+static void add_to_group(const HnOutputView *v, Group *group, double g, double w)
 {
-    if (s->view->turn > 0 && isfinite(g) && isfinite(w))
-        g -= s->view->turn * rint((g - w) / s->view->turn);
-    if (isfinite(w) && fabs(w) >= s->view->channels.beyond) {
-        const gboolean other = !(fabs(g - w) <= STAND_IN * fabs(w));
-        kind->one_sided = kind->one_sided || other;
-        group->one_sided = group->one_sided || other;
-        s->noise = other ? INFINITY : s->noise;
+    if (isfinite(w) && fabs(w) >= v->channels.beyond) {
+        group->one_sided = group->one_sided || !(fabs(g - w) <= STAND_IN * fabs(w));
         return;
     }
-    const gboolean none = w == s->view->channels.none;
+    const gboolean none = w == v->channels.none;
     if (none && g == w) {
         group->none++;
         group->none_kept++;
         group->n_sample++;
         return;
     }
-    if (isfinite(w) && isfinite(g)) {
-        const double error = (g - w) * (g - w);
-        kind->dot += w * g;
-        kind->want += w * w;
-        kind->got += g * g;
-        s->signal += w * w;
-        s->noise += error;
-        group->sample += group->names ? (double)(fabs(g - w) >= 0.5) : error;
-    } else if (isfinite(w) != isfinite(g)) {
-        kind->one_sided = group->one_sided = TRUE;
-        s->noise = INFINITY;
-    } else if (!(isnan(w) && isnan(g)) && w != g) { /* infinities of two signs */
+    if (isfinite(w) && isfinite(g))
+        group->sample += group->names ? (double)(fabs(g - w) >= 0.5) : (g - w) * (g - w);
+    else if (!both_none(g, w))
         group->one_sided = TRUE;
-        s->noise = INFINITY;
-    }
     if (!isfinite(w))
         return;
     group->n_sample++;
@@ -266,10 +254,47 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
     group->most = MAX(group->most, w);
 }
 
-static void end_sample(HnOutputSums *s)
+/* To its kind and the output's sums; still: it is the same in all samples. */
+static void add_to_sums(HnOutputSums *s, Kind *kind, double g, double w, gboolean still)
 {
-    for (int i = 0; i < s->view->n_groups; i++) {
-        Group *g = &s->group[i];
+    const HnChannelKinds *k = &s->view->channels;
+    double signal = 0, noise = 0;
+    if (isfinite(w) && fabs(w) >= k->beyond) {
+        const gboolean other = !(fabs(g - w) <= STAND_IN * fabs(w));
+        kind->one_sided = kind->one_sided || other;
+        noise = other ? INFINITY : 0;
+    } else if (isfinite(w) && isfinite(g) && !(w == k->none && g == w)) {
+        kind->dot += w * g;
+        kind->want += w * w;
+        kind->got += g * g;
+        signal = w * w;
+        noise = (g - w) * (g - w);
+    } else if (!(g == w) && !both_none(g, w)) {
+        kind->one_sided = kind->one_sided || isfinite(w) != isfinite(g);
+        noise = INFINITY;
+    }
+    s->signal += signal;
+    s->noise += noise;
+    s->own_signal += still ? 0 : signal;
+    s->own_noise += still ? 0 : noise;
+}
+
+/* Element i, of group k. */
+static void add_pair(HnOutputSums *s, Kind *kind, int k, int64_t i, double g, double w)
+{
+    const gboolean still = hn_output_is_still(s->view, i);
+    if (s->view->turn > 0 && isfinite(g) && isfinite(w))
+        g -= s->view->turn * rint((g - w) / s->view->turn);
+    add_to_sums(s, kind, g, w, still);
+    add_to_group(s->view, &s->group[k], g, w);
+    if (s->own != NULL && !still)
+        add_to_group(s->view, &s->own[k], g, w);
+}
+
+static void end_sample(Group *group, int n)
+{
+    for (int i = 0; i < n; i++) {
+        Group *g = &group[i];
         g->noise += g->sample;
         g->worst = g->n_sample > 0 ? fmax(g->worst, g->sample / g->n_sample) : g->worst;
         g->samples += g->n_sample > 0;
@@ -327,7 +352,7 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     for (int64_t i = 0; i < want->n; i++) {
         const int64_t channel = i / step % k->channels;
         Kind *at = &kind[k->of[channel]];
-        add_pair(s, at, &s->group[s->view->group[channel]], hn_number_at(got, i), hn_number_at(want, i));
+        add_pair(s, at, s->view->group[channel], i, hn_number_at(got, i), hn_number_at(want, i));
         if (at->strong != NULL) {
             const double score = hn_channel_kinds_value(k, got, step, i);
             const double right = hn_channel_kinds_value(k, want, step, i);
@@ -340,7 +365,9 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     }
     if (s->view->between)
         add_between(s, got, want);
-    end_sample(s);
+    end_sample(s->group, s->view->n_groups);
+    if (s->own != NULL)
+        end_sample(s->own, s->view->n_groups);
     end_kinds(s, kind);
     if (s->n_strong == 0)
         return;
@@ -371,7 +398,7 @@ void hn_output_sums_add(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     }
     s->n_cos++;
     s->lost = TRUE;
-    s->noise = INFINITY;
+    s->noise = s->own_noise = INFINITY;
     s->worst_cos = 0;
 }
 
@@ -389,10 +416,10 @@ static double scores_of(const HnOutputSums *s)
 }
 
 /* With what may stand for something else where it does not, and without it where it does. */
-static Group as_judged(const HnOutputSums *s, int i)
+static Group as_judged(const HnOutputView *v, const Group *group)
 {
-    Group g = s->group[i];
-    const double none = s->view->channels.none;
+    Group g = *group;
+    const double none = v->channels.none;
     if (g.none > 0 && !(g.n > 0 && g.none_kept >= EXACT * g.none)) {
         g.n += g.none;
         g.sum += g.none * none;
@@ -420,6 +447,16 @@ static double loss_of(double noise, double size)
     return noise > 0 ? fmin(noise / size, MOST_LOSS) : 0;
 }
 
+/* Of a group: its loss, and that of its worst sample. least: of the size. */
+static void add_loss(const Group *g, gboolean scores, double least, gboolean between, double *loss, double *most)
+{
+    const double own = size_of_group(g, scores), size = (own > 0 ? own : least) / (between ? CLASS_PART : 1);
+    const double worst = g->one_sided ? MOST_LOSS : loss_of(g->worst, size);
+    const double mean = g->one_sided ? MOST_LOSS : loss_of(g->noise / fmax(g->n, 1), size);
+    *most = fmax(*most, worst);
+    *loss = fmax(*loss, g->one_sided ? MOST_LOSS : fmax(mean, worst / WORST));
+}
+
 /* Scores beside other numbers, and classes that labels judge, are left to their own measures: NaN where nothing is
  * left. *worst: of a single sample. */
 static double r2_of(const HnOutputSums *s, double *worst, double *lost)
@@ -436,15 +473,16 @@ static double r2_of(const HnOutputSums *s, double *worst, double *lost)
     for (int64_t c = 0; c < v->channels.channels + v->between; c++) {
         const gboolean between = c == v->channels.channels;
         const gboolean scores = !between && v->channels.scores[v->channels.of[c]];
-        const Group g = as_judged(s, between ? v->n_groups - 1 : v->group[c]);
+        const int k = between ? v->n_groups - 1 : v->group[c];
         if (v->channels.n > 1 && scores && c != v->name)
             continue;
-        const double own = size_of_group(&g, scores && v->kind == HN_OUTPUT_SCORES);
-        const double size = (own > 0 ? own : NONE_PART * NONE_PART * power) / (between ? CLASS_PART : 1);
-        const gboolean none = s->lost || g.one_sided;
-        most = fmax(most, none ? MOST_LOSS : loss_of(g.worst, size));
-        loss =
-            fmax(loss, none ? MOST_LOSS : fmax(loss_of(g.noise / fmax(g.n, 1), size), loss_of(g.worst, size) / WORST));
+        Group g = as_judged(v, &s->group[k]);
+        g.one_sided = g.one_sided || s->lost;
+        add_loss(&g, scores && v->kind == HN_OUTPUT_SCORES, NONE_PART * NONE_PART * power, between, &loss, &most);
+        if (s->own == NULL || s->own[k].n == 0 || s->own[k].samples < MANY_SAMPLES)
+            continue;
+        g = as_judged(v, &s->own[k]);
+        add_loss(&g, scores && v->kind == HN_OUTPUT_SCORES, NONE_PART * NONE_PART * power, FALSE, &loss, &most);
     }
     *worst = 1 - most;
     *lost = loss;
@@ -492,5 +530,7 @@ void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
                               .lost = lost,
                               .signal = s->signal,
                               .noise = s->noise,
+                              .own_signal = s->own_signal,
+                              .own_noise = s->own_noise,
                               .n = s->n };
 }

@@ -10,6 +10,9 @@
  * count with a tenth, and so does what columns of a row differ by, where there are few: two classes may rise and fall
  * together far more.
  *
+ * What varies has to be right by itself: from 8 samples on elements that are not still are held against their own size,
+ * too.
+ *
  * A number that may stand for something else (HnChannelKinds.none) has no part in the size where most of the results
  * have it, to the bit, where the original has it.
  *
@@ -30,6 +33,7 @@ typedef struct {
     double worst_r2;                         /* of a single sample, whole */
     double lost;                             /* 1 - r2, of classes the whole of it, too */
     double signal, noise;                    /* sums of squares */
+    double own_signal, own_noise;            /* of elements that are not still */
     int64_t n;                               /* elements of the original's; 0: it is judged by nothing */
 } HnOutputScore;
 

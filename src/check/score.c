@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "check/outputs.h"
 #include "check/tensor_diff.h"
+#include "check/whole_numbers.h"
 #include "onnx/onnx.h"
 
 #define LEAST_DB (-300.0)    /* of what is lost: journals take no number for none that is different */
@@ -75,17 +76,43 @@ static gboolean any_counts(const HnScorer *s, HnMetric metric)
     return FALSE;
 }
 
+/* Sums of squares; [1]: of elements that are not still. */
+typedef struct {
+    double signal[2], noise[2];
+} Power;
+
 /* Of what s->last says of all outputs. */
-static void power_of(const HnScorer *s, double *signal, double *noise)
+static Power power_of(const HnScorer *s)
 {
     const gboolean all = !any_counts(s, HN_METRIC_SQNR);
-    *signal = *noise = 0;
+    Power p = { 0 };
     for (int j = 0; j < s->n_out; j++) {
+        const HnOutputScore *o = &s->last[j];
         if (!all && !counts(s, j, HN_METRIC_SQNR))
             continue;
-        *signal += s->last[j].signal;
-        *noise += s->last[j].noise;
+        p.signal[0] += o->signal;
+        p.noise[0] += o->noise;
+        p.signal[1] += o->own_signal;
+        p.noise[1] += o->own_noise;
     }
+    return p;
+}
+
+static Power less(const Power *a, const Power *b)
+{
+    Power p;
+    for (int i = 0; i < 2; i++) {
+        p.signal[i] = a->signal[i] - b->signal[i];
+        p.noise[i] = a->noise[i] - b->noise[i];
+    }
+    return p;
+}
+
+/* What is the same in all samples doesn't make it better. */
+static double db_of(const Power *p)
+{
+    const double all = hn_decibels(p->signal[0], p->noise[0]);
+    return p->signal[1] > 0 ? fmin(all, hn_decibels(p->signal[1], p->noise[1])) : all;
 }
 
 static double least_cos(const HnScorer *s)
@@ -98,7 +125,6 @@ static double least_cos(const HnScorer *s)
 
 static void score_of(const HnScorer *s, HnScore *score)
 {
-    double signal, noise;
     *score = (HnScore){
         .top1 = INFINITY, .cos = INFINITY, .worst_cos = 1, .scores = -INFINITY, .command = NAN, .r2 = INFINITY
     };
@@ -112,11 +138,11 @@ static void score_of(const HnScorer *s, HnScore *score)
         take(s, score, &score->scores, HN_METRIC_SCORES, j, o->scores, -1);
         score->worst_cos = fmin(score->worst_cos, o->worst_cos);
     }
-    power_of(s, &signal, &noise);
+    const Power power = power_of(s);
     score->cos = isinf(score->cos) ? least_cos(s) : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
-    const gboolean labels = signal == 0 && noise == 0 && !isnan(score->top1);
-    score->sqnr = fmax(labels ? hn_decibels(1, 1 - score->top1) : hn_decibels(signal, noise), LEAST_DB);
+    const gboolean labels = power.signal[0] == 0 && power.noise[0] == 0 && !isnan(score->top1);
+    score->sqnr = fmax(labels ? hn_decibels(1, 1 - score->top1) : db_of(&power), LEAST_DB);
     score->r2 = isinf(score->r2) ? NAN : score->r2;
     score->scores = isinf(score->scores) ? NAN : score->scores;
 }
@@ -292,12 +318,16 @@ static gboolean find_views(HnScorer *s, GError **error)
 {
     s->view = g_new0(HnOutputView, (gsize)s->n_out + 1);
     s->by = g_new0(int, (gsize)s->n_out + 1);
+    g_autofree gboolean *real = g_new0(gboolean, (gsize)s->n_out + 1);
+    for (int j = 0; j < s->n_out; j++)
+        real[j] = hn_whole_numbers_are_real(s->model->graph->outputs->pdata[j]);
     const HnOutputsSeen seen = { (HnTensor *const *const *)s->kept->pdata,
                                  s->kept->len,
                                  s->sample->in,
                                  s->sample->n,
                                  s->labelled,
-                                 hn_data_synthetic(s->data) };
+                                 hn_data_synthetic(s->data),
+                                 real };
     hn_output_views_find(s->view, s->n_out, &seen);
     return ask_all(s, error);
 }
@@ -449,20 +479,21 @@ static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach 
 {
     g_autofree HnOutputSums **sums = g_new0(HnOutputSums *, (gsize)s->n_out + 1);
     Made made = { .s = s, .each = each };
-    double signal = 0, noise = 0;
+    Power power = { 0 };
     gboolean ok = TRUE;
     for (int j = 0; j < s->n_out; j++)
         sums[j] = hn_output_sums_new(&s->view[j]);
     for (int64_t i = 0; i < s->n && ok; i++) {
-        const double before[] = { signal, noise };
+        const Power before = power;
         ok = each != NULL && each->made != NULL ? run_own(s, &made, i, sums, error)
                                                 : run_sample(s, session, i, sums, error);
         if (!ok || each == NULL)
             continue;
         take_sums(s, sums);
-        power_of(s, &signal, &noise);
+        power = power_of(s);
+        const Power now = less(&power, &before);
         if (each->db != NULL)
-            each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
+            each->db[i] = isfinite(power.noise[0]) ? db_of(&now) : -INFINITY;
     }
     clear_made(&made);
     take_sums(s, sums);

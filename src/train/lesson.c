@@ -226,7 +226,8 @@ static void find_views(HnLesson *l, const Looked *made, const Looked *w)
                                  first->in,
                                  first->n,
                                  labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS,
-                                 FALSE };
+                                 FALSE,
+                                 NULL };
     hn_output_views_find(views, (int)l->n, &seen);
     for (guint k = 0; k < l->n; k++) {
         l->outputs[k].view = views[k];

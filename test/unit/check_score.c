@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/outputs.h"
+#include "op/infer.h"
 #include "score_case.h"
 
 static double quality(HnRng *rng, int s, int64_t i)
@@ -161,11 +162,7 @@ static double peaks(HnRng *rng, int s, int64_t i)
     return i % 397 == s ? hn_rng_range(rng, 15, 25) : 0;
 }
 
-static double identity(HnRng *rng, int s, int64_t i)
-{
-    (void)s, (void)i;
-    return (double)hn_rng_int(rng, 0, 1000000) + 0.5;
-}
+#define THINGS "t:i64[12]={249523,621429,570665,136758,387926,960437,633256,497081,656115,609067,68711,635017}"
 
 static const Case cases[] = {
     { "one number",
@@ -429,13 +426,13 @@ static const Case cases[] = {
       { "%y = Mul(%x, p:f32={1.02})" },
       { "%y = Mul(%x, p:f32={0.7})", "%y = Clip(%x, lo:f32={0}, hi:f32={15})", "%y = Add(%x, p:f32={0.5})" } },
     { "numbers of things",
-      "f32[1,20]",
+      "f32[1,20,12]",
       8,
-      identity,
+      normal,
       HN_OUTPUT_LABELS,
-      "%y = Cast(%x) to=7",
-      { "%z = Add(%x, p:f32={0.1})\n%y = Cast(%z) to=7" },
-      { "%z = Add(%x, p:f32={1})\n%y = Cast(%z) to=7" } },
+      "%i = ArgMax(%x) axis=2 keepdims=0\n%y = Gather(" THINGS ", %i)",
+      { "%z = Mul(%x, p:f32={1.1})\n%i = ArgMax(%z) axis=2 keepdims=0\n%y = Gather(" THINGS ", %i)" },
+      { "%i = ArgMax(%x) axis=2 keepdims=0\n%y = Gather(t:i64[12]={0,1,2,3,4,5,6,7,8,9,10,11}, %i)" } },
 };
 
 /* --- a model for each sample -------------------------------------------------------------------------------------- */
@@ -538,6 +535,44 @@ static void test_output_of(void)
         g_assert_true((score.r2 == 1) == left_out);
         hn_metric_choice_clear(&choice);
     }
+}
+
+/* Of a model whose results beside those of x are the same in all samples. */
+static double sqnr_beside(const char *right, const char *wrong, double *first)
+{
+    GError *error = NULL;
+    HnScore score;
+    double db[4];
+    g_autofree char *a = g_strconcat("opset 17\n%a = Sin(%x:f32[3,2])\n", right, NULL),
+                    *b = g_strconcat("opset 17\n%s = Sin(%x:f32[3,2])\n%a = Mul(%s, e:f32={1.01})\n", wrong, NULL);
+    g_autoptr(HnModel) m = parse(a), other = parse(b);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:4", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(a), d, 0, 4, &o, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_scorer_look(s, other, db, &score, &error));
+    *first = db[0];
+    return score.sqnr;
+}
+
+/* Results that are the same in all samples, in an output of their own or beside others, make SQNR no better, and no
+ * worse where they are right. */
+static void test_still(void)
+{
+    static const char own[] = "%y = Identity(%a)\n%o = Sub(%x, %x)\n%z = Add(%o, p:f32={1000})\n",
+                      beside[] = "%o = Sub(%x, %x)\n%z = Add(%o, p:f32={1000})\n%y = Concat(%a, %z) axis=0\n",
+                      off[] = "%o = Sub(%x, %x)\n%z = Add(%o, p:f32={1000.1})\n%y = Concat(%a, %z) axis=0\n",
+                      far[] = "%o = Sub(%x, %x)\n%z = Add(%o, p:f32={1})\n%y = Concat(%a, %z) axis=0\n";
+    double first[5];
+    const double alone = sqnr_beside("%y = Identity(%a)\n", "%y = Identity(%a)\n", &first[0]);
+    g_assert_cmpfloat_with_epsilon(alone, 40, 0.01);
+    g_assert_cmpfloat_with_epsilon(sqnr_beside(own, own, &first[1]), alone, 1e-9);
+    g_assert_cmpfloat_with_epsilon(sqnr_beside(beside, beside, &first[2]), alone, 1e-9);
+    g_assert_cmpfloat_with_epsilon(sqnr_beside(beside, off, &first[3]), alone, 1e-9);
+    for (int i = 1; i < 4; i++)
+        g_assert_cmpfloat_with_epsilon(first[i], first[0], 1e-6);
+    g_assert_cmpfloat(sqnr_beside(beside, far, &first[4]), <, 1);
 }
 
 /* Another model beside `right` under what the user asks for: its r2. */
@@ -740,6 +775,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/score/without", test_without);
     g_test_add_func("/check/score/output-of", test_output_of);
     g_test_add_func("/check/score/asked", test_asked);
+    g_test_add_func("/check/score/still", test_still);
     g_test_add_func("/check/score/empty", test_empty);
     g_test_add_func("/check/score/worst-sample", test_worst_sample);
     g_test_add_func("/check/score/strong", test_strong);

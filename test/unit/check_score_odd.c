@@ -6,6 +6,9 @@
 /* %y = %a, turned back into [-pi, pi) */
 #define WRAP "%b = Add(%a, p0:f32={" PI "})\n%c = Mod(%b, p1:f32={" TURN "}) fmod=1\n%y = Sub(%c, p2:f32={" PI "})"
 
+/* The first 18 rows of %x, %r, and the last two. */
+#define TWO "%r, %s = Split(%x, p:i64[2]={18,2}) axis=1\n"
+
 static double phase(HnRng *rng, int s, int64_t i)
 {
     (void)s, (void)i;
@@ -134,7 +137,79 @@ static double clipped(HnRng *rng, int s, int64_t i)
     return fmax(fmin(2 * sin(0.1 * (double)i + s) + 0.05 * hn_rng_normal(rng), 1), -1);
 }
 
+static double any(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_normal(rng);
+}
+
+static double pixels(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, 40, 640);
+}
+
+/* [20,6]: a table that is the same in all samples, but for the last two rows. */
+static double table(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return i / 6 < 18 ? 3 + (double)(i * 7 % 31) : 20 + hn_rng_normal(rng);
+}
+
+/* Of some things there are many, of others few. */
+static double how_many(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return hn_rng_range(rng, 0.5, i < 2 ? 400 : 9);
+}
+
 static const Case cases[] = {
+    { "how many of each",
+      "f32[1,4]",
+      24,
+      how_many,
+      HN_OUTPUT_NUMBERS,
+      "%m = MatMul(%x, w:f32[4,4]={1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1})\n%y = Cast(%m) to=7",
+      { "%z = Add(%x, p:f32[4]={2,-2,0,0})\n%y = Cast(%z) to=7",
+        "%z = Mul(%x, p:f32[4]={1.004,1.004,1,1})\n%y = Cast(%z) to=7" },
+      { "%z = Mul(%x, p:f32[4]={1,1,1,0.8})\n%y = Cast(%z) to=7",
+        "%z = Add(%x, p:f32[4]={0,0,1,0})\n%y = Cast(%z) to=7",
+        "%z = Mul(%x, p:f32[4]={0.9,1,1,1})\n%y = Cast(%z) to=7" } },
+    { "boxes in whole pixels",
+      "f32[1,20,4]",
+      6,
+      pixels,
+      HN_OUTPUT_NUMBERS,
+      "%z = Reshape(%x, s:i64[2]={20,4})\n%c = Cast(%z) to=6\n%k = Clip(%c, lo:i32={0}, hi:i32={640})\n"
+      "%y = Gather(%k, g:i64[4]={0,1,2,3}) axis=1",
+      { "%a = Add(%x, p:f32={1})\n%z = Reshape(%a, s:i64[2]={20,4})\n%y = Cast(%z) to=6" },
+      { "%a = Add(%x, p:f32[4]={40,0,0,0})\n%z = Reshape(%a, s:i64[2]={20,4})\n%y = Cast(%z) to=6" } },
+    { "places of the largest, moved and counted from 1",
+      "f32[1,4,9]",
+      24,
+      any,
+      HN_OUTPUT_LABELS,
+      "%a = ArgMax(%x) axis=2 keepdims=0\n%f = Cast(%a) to=1\n%b = Add(%f, p:f32={1})\n%c = Cast(%b) to=6\n"
+      "%y = Reshape(%c, s:i64[2]={1,4})",
+      { "%z = Mul(%x, p:f32={1.1})\n%a = ArgMax(%z) axis=2 keepdims=0\n%b = Add(%a, q:i64={1})\n%y = Cast(%b) to=6" },
+      { "%a = ArgMax(%x) axis=2 keepdims=0\n%y = Cast(%a) to=6" } },
+    { "yes or no in integers",
+      "f32[1,4]",
+      24,
+      any,
+      HN_OUTPUT_LABELS,
+      "%s = Sigmoid(%x)\n%r = Round(%s)\n%y = Cast(%r) to=7",
+      { "%z = Mul(%x, p:f32={1.1})\n%s = Sigmoid(%z)\n%r = Round(%s)\n%y = Cast(%r) to=7" },
+      { "%z = Add(%x, p:f32={0.2})\n%s = Sigmoid(%z)\n%r = Round(%s)\n%y = Cast(%r) to=7" } },
+    { "numbers beside a table",
+      "f32[1,20,6]",
+      12,
+      table,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { TWO "%t = Add(%s, q:f32={0.03})\n%y = Concat(%r, %t) axis=1" },
+      { TWO "%t = Mul(%s, q:f32={1.03})\n%y = Concat(%r, %t) axis=1",
+        TWO "%z = Mul(%s, q:f32={0})\n%t = Add(%z, h:f32={20})\n%y = Concat(%r, %t) axis=1" } },
     { "temperatures",
       "f32[1,1]",
       24,

@@ -10,7 +10,6 @@
 #include "check/score.h"
 #include "data/npz.h"
 #include "ir/ir_text.h"
-#include "op/infer.h"
 
 #define MOST 3 /* errors of a kind */
 /* %z is %x with that part of its sine added */
@@ -38,7 +37,6 @@ static HnModel *model_of(const Case *c, const char *text)
     HnModel *m = hn_model_parse(s->str, NULL, &error);
     g_assert_no_error(error);
     g_assert_true(hn_model_verify(m, &error));
-    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
     return m;
 }
 
