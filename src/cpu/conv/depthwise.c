@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/depthwise_packed.h"
 #include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "op/conv.h"
@@ -19,6 +20,7 @@
 #define STRIP_BYTES (24 << 10) /* of source rows that a row of outputs looks at */
 #define STRIP_LEAST 32         /* channels */
 #define TILE_BYTES (40 << 10)  /* of weights and inputs of all channels of a tile, which stay in the first cache */
+#define SAME_LINE 512          /* channels, of pixels that are in the same lines of the first cache */
 #define MAX_TAPS 1024
 #define MOST_TIMES 4   /* outputs of a channel */
 #define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
@@ -44,6 +46,8 @@ typedef struct {
     int posts;
     int threads;
     gsize part_bytes; /* scratch of a thread */
+    gboolean packed;  /* rows are copied first */
+    HnDepthPacked rows;
 } Depthwise;
 
 /* Spatial axes as three of them. */
@@ -89,6 +93,7 @@ static void depthwise_release(HnStep *s)
     if (d == NULL)
         return;
     hn_epilogue_clear(&d->epilogue);
+    hn_depth_packed_clear(&d->rows);
     g_free(d->weights);
     g_free(d);
     s->state = NULL;
@@ -104,7 +109,7 @@ static float element(const HnTensor *t, int64_t i)
 /* Scales and shifts right behind the sum go into weights and bias. */
 static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
 {
-    const Depthwise *d = s->state;
+    Depthwise *d = s->state;
     const HnTensor *w = hn_cpu_in(s, 1), *b = d->bias_read ? NULL : hn_cpu_in(s, 2);
     float *bias = d->weights + d->taps * d->channels;
     for (int64_t c = 0; c < d->channels; c++) {
@@ -120,6 +125,8 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
             d->weights[t * d->channels + c] =
                 (float)((double)element(w, c * d->taps + (d->turned ? d->taps - 1 - t : t)) * scale);
     }
+    if (d->packed)
+        hn_depth_packed_fill(&d->rows, d->weights);
 }
 
 /* What is done where: in the weights, in registers, behind a row of the result. */
@@ -141,25 +148,51 @@ static int64_t lines_of(const HnWindowAxis *v)
     return v->stride == 1 ? v->dilation : 1;
 }
 
-/* The level whose vectors the channels fill. */
-static const HnDepthFn *choose_tiles(const Depthwise *d)
+static int level_for(int64_t channels)
+{
+    int level = hn_cpu_level();
+    while (level > 0 && channels < 4 << level)
+        level--;
+    return level;
+}
+
+const HnDepthFn *hn_depth_tiles(int kind, int64_t channels, int64_t *lanes)
 {
     static const HnDepthFn(*const levels[HN_LEVELS])[HN_DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
-    const HnWindowAxis *w = &d->axis[2];
-    int kind = w->stride == 1 && w->kernel >= 4 ? HN_DEPTH_LONG : HN_DEPTH_ANY, level = hn_cpu_level();
-    if ((w->dilation == 1 || w->stride == 1) && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
-        kind = (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
-    if (w->stride == 1 && w->kernel == 7)
-        kind = HN_DEPTH_7_1;
-    while (level > 0 && d->channels < 4 << level)
-        level--;
+    const int level = level_for(channels);
+    *lanes = 4 << level;
     return levels[level][kind];
 }
 
-const HnDepthFn *hn_depth_any(int64_t channels)
+void hn_depth_copy(int64_t lanes, float *to, int64_t line, const float *from, int64_t step, int64_t n, int64_t channels)
 {
-    const Depthwise any = { .channels = channels, .axis = { [2] = { .kernel = 1 } } };
-    return choose_tiles(&any);
+    static void (*const levels[HN_LEVELS])(float *, int64_t, const float *, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(copy);
+    levels[lanes / 8](to, line, from, step, n, channels);
+}
+
+/* Of tiles that read the source as it lies. */
+static int kind_of(const HnWindowAxis *w)
+{
+    if ((w->dilation == 1 || w->stride == 1) && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
+        return (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
+    if (w->stride == 1 && w->kernel == 7)
+        return HN_DEPTH_7_1;
+    return w->stride == 1 && w->kernel >= 4 ? HN_DEPTH_LONG : HN_DEPTH_ANY;
+}
+
+/* Copying a pixel of the source takes about as long as twelve taps save. Where half vectors read pixels that are a
+ * multiple of 2 KiB apart, few lines of the first cache serve all of them, and copying pays for small windows, too. */
+static gboolean choose_packed(const Depthwise *d)
+{
+    const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
+    const int kind = kind_of(v);
+    if (a->kernel * h->kernel < 3)
+        return FALSE; /* few rows of a window share a copy */
+    if (level_for(d->channels) < 2 && d->channels % SAME_LINE == 0)
+        return TRUE;
+    return (kind == HN_DEPTH_7_1 || kind == HN_DEPTH_LONG || kind == HN_DEPTH_ANY) && v->kernel >= 4 &&
+           d->taps >= 12 * a->stride * h->stride * v->stride;
 }
 
 /* Where the copied source lies in scratch memory, behind what each thread has. */
@@ -186,10 +219,12 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     d->zeros = d->weights + (d->taps + 1) * d->channels;
     choose_along(d, s);
     d->bias = d->weights + d->taps * d->channels;
+    d->packed = choose_packed(d) && hn_depth_packed_init(&d->rows, d->axis, d->channels);
     fold(s, NULL);
     if (s->in[1].slot->variable)
         hn_step_renews(s, fold, NULL);
-    d->fn = choose_tiles(d);
+    int64_t lanes;
+    d->fn = hn_depth_tiles(kind_of(&d->axis[2]), d->channels, &lanes);
     const HnWindowAxis *v = &d->axis[2];
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * (v->dilation / lines_of(v)) + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
@@ -199,6 +234,8 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         d->strip = MAX(STRIP_BYTES / (x->bytes <= NEAR_BYTES ? row : tile) / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
+    if (d->packed)
+        d->part_bytes = hn_depth_packed_bytes(&d->rows);
     s->scratch_bytes = copies_at(d) + (d->times > 1 ? (gsize)(x->n * d->times) * sizeof(float) : 0);
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
@@ -312,43 +349,95 @@ static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y,
     }
 }
 
+/* What is read: the source, or its copies. */
+static const float *source_of(const Depthwise *d, const HnStep *s)
+{
+    return d->times > 1 ? (const float *)(gpointer)((char *)s->scratch + copies_at(d)) : hn_cpu_data(&s->in[0]);
+}
+
+static int64_t source_pitch(const Depthwise *d, const HnStep *s)
+{
+    return d->times > 1 ? d->channels : hn_slot_pitch(s->in[0].slot);
+}
+
+static HnDepthTile tile_of(const Depthwise *d, const HnStep *s)
+{
+    const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
+    return (HnDepthTile){ .columns = d->columns,
+                          .channels = d->channels,
+                          .pitch = hn_slot_pitch(s->out[0].slot),
+                          .add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0,
+                          .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
+                          .k = (int)d->axis[2].kernel,
+                          .stride = (int)d->axis[2].stride,
+                          .dilation = (int)(d->axis[2].dilation / lines_of(&d->axis[2])),
+                          .post = d->post,
+                          .posts = d->posts,
+                          .lo = d->end.lo,
+                          .hi = d->end.hi };
+}
+
+/* With copied rows, parts [lo, hi): strip by strip, block by block, row by row. */
+static void run_packed(gpointer step, int thread, int64_t lo, int64_t hi)
+{
+    const HnStep *s = step;
+    const Depthwise *d = s->state;
+    const HnDepthPacked *p = &d->rows;
+    const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
+    const int64_t xp = source_pitch(d, s), rows = d->plan.batch * a->out * h->out;
+    const float *x = source_of(d, s);
+    float *y = hn_cpu_data(&s->out[0]);
+    const float *add = d->end.add_port >= 0 ? hn_cpu_data(&s->in[d->end.add_port]) : NULL;
+    HnDepthTile t = tile_of(d, s);
+    HnDepthRing r;
+    hn_depth_packed_begin(p, &r, (char *)s->scratch + (gsize)thread * d->part_bytes);
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t row = i % rows, at[] = { row / (a->out * h->out), row / h->out % a->out, row % h->out };
+        hn_depth_packed_turn(p, &r, i / (rows * p->blocks), i / rows % p->blocks);
+        hn_depth_packed_row(p, &r, &t, x, xp, at, y + row * v->out * t.pitch,
+                            add != NULL ? add + row * v->out * t.add_pitch : NULL);
+        const int64_t begin = r.block * p->block, c = r.strip * p->wide * p->lanes;
+        hn_epilogue_rest(&d->epilogue, d->end.rest, s, y, t.pitch, row * v->out + begin, MIN(p->block, v->out - begin),
+                         c, MIN(p->wide * p->lanes, d->channels - c));
+    }
+}
+
 /* Rows [lo, hi) of the result. */
 static void run_rows(gpointer step, int thread, int64_t lo, int64_t hi)
 {
     const HnStep *s = step;
     const Depthwise *d = s->state;
     const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
-    const int64_t xp = d->times > 1 ? d->channels : hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
+    const int64_t xp = source_pitch(d, s);
     const int64_t window = a->kernel * h->kernel;
-    const float *x =
-        d->times > 1 ? (const float *)(gpointer)((char *)s->scratch + copies_at(d)) : hn_cpu_data(&s->in[0]);
+    const float *x = source_of(d, s);
     float *y = hn_cpu_data(&s->out[0]);
     Rows r;
     r.from = (const float **)(void *)((char *)s->scratch + (gsize)thread * d->part_bytes);
     r.row = r.from + window * d->columns;
     r.w = r.row + window;
-    HnDepthTile t = { .columns = d->columns,
-                      .channels = d->channels,
-                      .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
-                      .k = (int)v->kernel,
-                      .stride = (int)v->stride,
-                      .dilation = (int)(v->dilation / lines_of(v)),
-                      .post = d->post,
-                      .posts = d->posts,
-                      .lo = d->end.lo,
-                      .hi = d->end.hi };
-    const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
-    const int64_t add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
+    HnDepthTile t = tile_of(d, s);
+    const int64_t yp = t.pitch, add_pitch = t.add_pitch;
+    const float *sum = d->end.add_port >= 0 ? hn_cpu_data(&s->in[d->end.add_port]) : NULL;
     for (t.first = 0; t.first < d->channels; t.first = t.end) {
         t.end = d->channels - t.first < d->strip * 3 / 2 ? d->channels : t.first + d->strip;
         for (int64_t i = lo; i < hi; i++) {
             const int64_t n = i / (a->out * h->out);
             find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
-            const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * add_pitch : NULL;
+            const float *add = sum != NULL ? sum + i * v->out * add_pitch : NULL;
             run_row(d, &t, &r, y + i * v->out * yp, add, xp, yp, add_pitch);
             hn_epilogue_rest(&d->epilogue, d->end.rest, s, y, yp, i * v->out, v->out, 0, d->channels);
         }
     }
+}
+
+/* Each of n numbers as often, which is a constant. */
+static inline __attribute__((always_inline)) void repeat(float *restrict to, const float *restrict from, int64_t n,
+                                                         const int times)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < times; k++)
+            to[i * times + k] = from[i];
 }
 
 /* Pixels [lo, hi) of the source, each channel as often as it has outputs. */
@@ -356,22 +445,31 @@ static void copy_pixels(gpointer step, G_GNUC_UNUSED int thread, int64_t lo, int
 {
     const HnStep *s = step;
     const Depthwise *d = s->state;
-    const int64_t pitch = hn_slot_pitch(s->in[0].slot);
-    const float *x = hn_cpu_data(&s->in[0]);
+    const int64_t pitch = hn_slot_pitch(s->in[0].slot), n = d->plan.group;
+    const float *x = (const float *)hn_cpu_data(&s->in[0]) + lo * pitch;
     float *to = (float *)(gpointer)((char *)s->scratch + copies_at(d)) + lo * d->channels;
-    for (int64_t i = lo; i < hi; i++)
-        for (int64_t c = 0; c < d->plan.group; c++)
-            for (int64_t k = 0; k < d->times; k++)
-                *to++ = x[i * pitch + c];
+    G_STATIC_ASSERT(MOST_TIMES == 4);
+    for (int64_t i = lo; i < hi; i++, x += pitch, to += d->channels) {
+        if (d->times == 2)
+            repeat(to, x, n, 2);
+        else if (d->times == 3)
+            repeat(to, x, n, 3);
+        else
+            repeat(to, x, n, 4);
+    }
 }
 
 static gboolean depthwise_run(HnStep *s, GError **error)
 {
     (void)error;
     const Depthwise *d = s->state;
+    const int64_t rows = d->plan.batch * d->axis[0].out * d->axis[1].out;
     if (d->times > 1)
         hn_parallel_for(d->plan.batch * d->plan.x_plane, d->threads, copy_pixels, s);
-    hn_parallel_for(d->plan.batch * d->axis[0].out * d->axis[1].out, d->threads, run_rows, s);
+    if (d->packed)
+        hn_parallel_for(rows * d->rows.strips * d->rows.blocks, d->threads, run_packed, s);
+    else
+        hn_parallel_for(rows, d->threads, run_rows, s);
     return TRUE;
 }
 

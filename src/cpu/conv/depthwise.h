@@ -9,8 +9,16 @@
 extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
 /* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
 
-#define HN_DEPTH_NX 8 /* outputs of a tile, at most */
-#define HN_DEPTH_K 7  /* taps of a row of the window that is known to the loops, at most */
+#define HN_DEPTH_NX 8       /* outputs of a tile, at most */
+#define HN_DEPTH_K 7        /* taps of a row of the window that is known to the loops, at most */
+#define HN_DEPTH_TAPS 8     /* of a pass, at most: with 32 registers, */
+#define HN_DEPTH_TAPS_FEW 5 /* and with 16 */
+
+/* Taps side by side, of a row of the window; `at`: elements to what the first one sees. */
+typedef struct {
+    int64_t at;
+    int taps;
+} HnDepthPass;
 
 /* Outputs of a row side by side. */
 typedef struct {
@@ -23,6 +31,9 @@ typedef struct {
     float *y;
     int64_t first, end; /* channels */
     int rows, k, stride, dilation;
+    const HnDepthPass *pass; /* [passes], with copied rows: from is [rows] then, and w in the order of passes */
+    int passes;
+    int64_t w_at;       /* elements to be added to w, then */
     const HnPost *post; /* [posts], which results are given to then */
     int posts;
     float lo, hi; /* what they are clamped to in the end */
@@ -30,16 +41,21 @@ typedef struct {
 
 typedef void (*HnDepthFn)(const HnDepthTile *t);
 
-/* By outputs, tiles of any taps, strides and dilations. */
-const HnDepthFn *hn_depth_any(int64_t channels);
-
 enum {
     HN_DEPTH_3_1,
     HN_DEPTH_3_2,
     HN_DEPTH_5_1,
     HN_DEPTH_5_2,
     HN_DEPTH_7_1,
-    HN_DEPTH_LONG, /* other windows of 4 taps and more, side by side */
-    HN_DEPTH_ANY,
+    HN_DEPTH_LONG,   /* other windows of 4 taps and more, side by side */
+    HN_DEPTH_ANY,    /* any taps, strides and dilations */
+    HN_DEPTH_PACKED, /* of copied rows (cpu/conv/depthwise_packed.h) */
     HN_DEPTH_KINDS
 };
+
+/* Tiles of a kind, by outputs, of the level whose vectors the channels fill; lanes: channels of a vector. */
+const HnDepthFn *hn_depth_tiles(int kind, int64_t channels, int64_t *lanes);
+/* n pixels of `channels` channels, which lie `step` apart: for each `lanes` channels a line of vectors side by side,
+ * `line` from one to the next. */
+void hn_depth_copy(int64_t lanes, float *to, int64_t line, const float *from, int64_t step, int64_t n,
+                   int64_t channels);

@@ -14,18 +14,19 @@
         break;
 #define INLINE static inline __attribute__((always_inline)) HN_TARGET
 
-INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
+/* lanes: channels that are there. */
+INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, int lanes, HN_VEC *sum)
 {
     const HN_VEC lo = HN_VSET(t->lo), hi = HN_VSET(t->hi);
     if (t->add != NULL) {
         HN_UNROLL
         for (int i = 0; i < nx; i++)
-            sum[i] = HN_VADD(sum[i], HN_VLOAD(t->add + i * t->add_pitch + c));
+            sum[i] = HN_VADD(sum[i], HN_V(post_operand)(t->add + i * t->add_pitch, 0, c, lanes));
     }
     for (int k = 0; k < t->posts; k++) {
         const HnPost *const o = &t->post[k];
-        const HN_VEC u = HN_V(post_operand)(o->scale, o->a, c, HN_LANES);
-        const HN_VEC w = HN_V(post_operand)(o->shift, o->b, c, HN_LANES);
+        const HN_VEC u = HN_V(post_operand)(o->scale, o->a, c, lanes);
+        const HN_VEC w = HN_V(post_operand)(o->shift, o->b, c, lanes);
         switch (o->kind) {
             EACH_POST(HN_POST_CLIP)
             EACH_POST(HN_POST_LEAKY)
@@ -40,8 +41,13 @@ INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
         }
     }
     HN_UNROLL
-    for (int i = 0; i < nx; i++)
-        HN_VSTORE(t->y + i * t->pitch + c, HN_VMIN(hi, HN_VMAX(lo, sum[i])));
+    for (int i = 0; i < nx; i++) {
+        const HN_VEC v = HN_VMIN(hi, HN_VMAX(lo, sum[i]));
+        if (lanes == HN_LANES)
+            HN_VSTORE(t->y + i * t->pitch + c, v);
+        else
+            HN_VSTORE_N(t->y + i * t->pitch + c, v, lanes);
+    }
 }
 
 /* Channels c ... of nx outputs; nx, the k taps of a row and the stride are constants. An input is read once for all
@@ -66,7 +72,7 @@ INLINE void HN_V(tile)(const HnDepthTile *t, int64_t c, int nx, int k, int strid
                     sum[(x - j) / stride] = HN_VFMA(in, w[j], sum[(x - j) / stride]);
         }
     }
-    HN_V(tile_end)(t, c, nx, sum);
+    HN_V(tile_end)(t, c, nx, HN_LANES, sum);
 }
 
 /* Any number of taps at any distances: each sum reads its own inputs. */
@@ -84,7 +90,7 @@ INLINE void HN_V(tile_any)(const HnDepthTile *t, int64_t c, int nx)
             for (int i = 0; i < nx; i++)
                 sum[i] = HN_VFMA(HN_VLOAD(from[i * t->stride + j * t->dilation] + t->at + c), w, sum[i]);
         }
-    HN_V(tile_end)(t, c, nx, sum);
+    HN_V(tile_end)(t, c, nx, HN_LANES, sum);
 }
 
 /* Any number of taps side by side, strides of 1: for LONG_TAPS of them at a time each input is read once. */
@@ -118,7 +124,72 @@ INLINE void HN_V(tile_long)(const HnDepthTile *t, int64_t c, int nx)
                 sum[i] = HN_VFMA(HN_VLOAD(from[first + i] + t->at + c), w[0], sum[i]);
         }
     }
-    HN_V(tile_end)(t, c, nx, sum);
+    HN_V(tile_end)(t, c, nx, HN_LANES, sum);
+}
+
+/* One pass over copied rows: each input is read once for all outputs that see it. */
+INLINE void HN_V(pass)(const float *in, const float *w, int nx, int taps, HN_VEC *sum)
+{
+    HN_VEC tap[HN_DEPTH_TAPS];
+    HN_UNROLL
+    for (int j = 0; j < taps; j++)
+        tap[j] = HN_VLOAD(w + j * HN_LANES);
+    HN_UNROLL
+    for (int x = 0; x < nx + taps - 1; x++) {
+        const HN_VEC v = HN_VLOAD(in + x * HN_LANES);
+        HN_UNROLL
+        for (int j = 0; j < taps; j++)
+            if (j <= x && x - j < nx)
+                sum[x - j] = HN_VFMA(v, tap[j], sum[x - j]);
+    }
+}
+
+#define EACH_PASS(TAPS)                                  \
+    case TAPS:                                           \
+        if (TAPS <= HN_DEPTH_TAPS_FEW || HN_LANES >= 16) \
+            HN_V(pass)(in, w, nx, TAPS, sum);            \
+        break;
+
+/* Copied rows: one vector of channels, of which the last ones may not be there. */
+INLINE void HN_V(tile_packed)(const HnDepthTile *t, int nx)
+{
+    const int64_t c = t->first, lanes = t->end - c;
+    HN_VEC sum[HN_DEPTH_NX];
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        sum[i] = HN_V(post_operand)(t->bias, 0, c, lanes);
+    for (int r = 0; r < t->rows; r++) {
+        const float *w = t->w[r] + t->w_at;
+        for (int k = 0; k < t->passes; w += t->pass[k].taps * HN_LANES, k++) {
+            const float *in = t->from[r] + t->at + t->pass[k].at;
+            switch (t->pass[k].taps) {
+                EACH_PASS(1)
+                EACH_PASS(2)
+                EACH_PASS(3)
+                EACH_PASS(4)
+                EACH_PASS(5)
+                EACH_PASS(6)
+                EACH_PASS(7)
+                EACH_PASS(8)
+            }
+        }
+    }
+    if (lanes == HN_LANES)
+        HN_V(tile_end)(t, c, nx, HN_LANES, sum);
+    else
+        HN_V(tile_end)(t, c, nx, (int)lanes, sum);
+}
+
+static HN_TARGET void HN_V(copy)(float *to, int64_t line, const float *from, int64_t step, int64_t n, int64_t channels)
+{
+    for (int64_t i = 0; i < n; i++, from += step, to += HN_LANES) {
+        float *t = to;
+        int64_t c = 0;
+        for (; c + HN_LANES <= channels; c += HN_LANES, t += line)
+            HN_VSTORE(t, HN_VLOAD(from + c));
+        if (c < channels)
+            HN_VSTORE(t, HN_VLOAD_N(from + c, (int)(channels - c)));
+    }
 }
 
 /* All vectors of the tile's channels; the last one lies back so that it fits, and computes some channels again. */
@@ -137,6 +208,12 @@ INLINE void HN_V(tile_long)(const HnDepthTile *t, int64_t c, int nx)
     {                                                                    \
         EACH_VECTOR(HN_V(tile_##KIND)(t, c, NX))                         \
     }
+#define PACKED(NX)                                                     \
+    static HN_TARGET void HN_V(tile_packed_##NX)(const HnDepthTile *t) \
+    {                                                                  \
+        HN_V(tile_packed)(t, NX);                                      \
+    }
+#define PACKED_TILES() PACKED(1) PACKED(2) PACKED(3) PACKED(4) PACKED(5) PACKED(6) PACKED(7) PACKED(8)
 #define TILES_OF(KIND) \
     TILE_OF(KIND, 1)   \
     TILE_OF(KIND, 2)   \
@@ -154,9 +231,11 @@ TILES(5, 2)
 TILES(7, 1)
 TILES_OF(long)
 TILES_OF(any)
+PACKED_TILES()
 
 static const HnDepthFn HN_V(tiles)[HN_DEPTH_KINDS][HN_DEPTH_NX] = {
-    { NAMES(3_1) }, { NAMES(3_2) }, { NAMES(5_1) }, { NAMES(5_2) }, { NAMES(7_1) }, { NAMES(long) }, { NAMES(any) },
+    { NAMES(3_1) }, { NAMES(3_2) },  { NAMES(5_1) }, { NAMES(5_2) },
+    { NAMES(7_1) }, { NAMES(long) }, { NAMES(any) }, { NAMES(packed) },
 };
 #undef EACH_POST
 #undef INLINE
@@ -164,6 +243,9 @@ static const HnDepthFn HN_V(tiles)[HN_DEPTH_KINDS][HN_DEPTH_NX] = {
 #undef TILE
 #undef TILE_OF
 #undef TILES_OF
+#undef PACKED
+#undef PACKED_TILES
+#undef EACH_PASS
 #undef LONG_TAPS
 #undef TILES
 #undef NAMES

@@ -122,7 +122,8 @@ static gboolean transposed_prepare(HnStep *s, GError **error)
     pack(s, NULL);
     if (s->in[1].slot->variable || (b != NULL && s->in[2].slot->variable))
         hn_step_renews(s, pack, NULL);
-    d->fn = hn_depth_any(d->channels);
+    int64_t lanes;
+    d->fn = hn_depth_tiles(HN_DEPTH_ANY, d->channels, &lanes);
     d->threads = hn_cpu_threads_for(s, 2 * (double)x->n * (double)d->plan.taps);
     const int64_t rows = d->axis[D].kernel * d->axis[H].kernel;
     d->part_bytes = (gsize)(rows * (d->columns + 2)) * sizeof(void *);
