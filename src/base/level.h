@@ -17,19 +17,25 @@
 #define HN_V(name) HN_JOIN(name, HN_LEVEL)
 #define HN_TARGET HN_JOIN(HN_TARGET, HN_LEVEL)
 #define HN_FMA HN_JOIN(HN_FMA, HN_LEVEL)
+#define HN_FMA64 HN_JOIN(HN_FMA64, HN_LEVEL) /* of doubles */
 
 #define HN_TARGET_plain
 #define HN_FMA_plain(a, b, c) ((a) * (b) + (c))
+#define HN_FMA64_plain HN_FMA_plain
 #if defined(__x86_64__)
 #define HN_TARGET_avx2 __attribute__((target("avx2,fma,f16c")))
 #define HN_FMA_avx2(a, b, c) __builtin_fmaf(a, b, c)
+#define HN_FMA64_avx2(a, b, c) __builtin_fma(a, b, c)
 #define HN_TARGET_avx512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define HN_FMA_avx512(a, b, c) __builtin_fmaf(a, b, c)
+#define HN_FMA64_avx512(a, b, c) __builtin_fma(a, b, c)
 #else
 #define HN_TARGET_avx2
 #define HN_FMA_avx2 HN_FMA_plain
+#define HN_FMA64_avx2 HN_FMA_plain
 #define HN_TARGET_avx512
 #define HN_FMA_avx512 HN_FMA_plain
+#define HN_FMA64_avx512 HN_FMA_plain
 #endif
 
 /* Before a loop whose result may lie on an operand, element on element: that keeps it from nothing. */

@@ -152,13 +152,18 @@ void hn_obs_free(HnObs *o)
     g_free(o);
 }
 
+/* Of H^-1 the lower triangle is kept. */
+static double inverse_at(const HnObs *o, int64_t group, int64_t i, int64_t j)
+{
+    return o->inverse[group * o->k * o->k + MAX(i, j) * o->k + MIN(i, j)];
+}
+
 /* The factor of H^-1_SS, [m, m]. FALSE: rounding left nothing of it. */
 static gboolean factor_of(const HnObs *o, int64_t group, const int64_t *at, int64_t m, double *l)
 {
-    const double *inverse = o->inverse + group * o->k * o->k;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++)
-            l[i * m + j] = inverse[at[i] * o->k + at[j]];
+            l[i * m + j] = inverse_at(o, group, at[i], at[j]);
     return hn_spd_factor(l, m);
 }
 
@@ -167,7 +172,7 @@ double hn_obs_cost(const HnObs *o, int64_t group, const int64_t *at, int64_t m)
     const double *w = o->w + group * o->k * o->outs;
     double sum = 0;
     if (m == 1) {
-        const double d = o->inverse[group * o->k * o->k + at[0] * (o->k + 1)];
+        const double d = inverse_at(o, group, at[0], at[0]);
         for (int64_t i = 0; i < o->outs; i++)
             sum += w[at[0] * o->outs + i] * w[at[0] * o->outs + i];
         return d > 0 ? sum / d : 0;
@@ -194,10 +199,13 @@ void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m)
     guint8 *gone = o->gone + group * k;
     g_autofree double *l = g_new(double, (gsize)(m * m)), *c = g_new(double, (gsize)(m * k)),
                       *t = g_new(double, (gsize)(m * k)), *v = g_new(double, (gsize)(m * o->outs)),
-                      *row = g_new(double, (gsize)m);
+                      *across = g_new(double, (gsize)(m * k));
+    g_autofree HnSpdRow *rows = g_new(HnSpdRow, 2 * (gsize)k);
     const gboolean ok = factor_of(o, group, at, m, l);
+    int64_t left = 0;
     for (int64_t i = 0; i < m; i++) {
-        memcpy(c + i * k, inverse + at[i] * k, (gsize)k * sizeof *c);
+        for (int64_t j = 0; j < k; j++)
+            c[i * k + j] = inverse_at(o, group, at[i], j);
         memcpy(v + i * o->outs, w + at[i] * o->outs, (gsize)o->outs * sizeof *v);
         gone[at[i]] = 1;
     }
@@ -208,14 +216,16 @@ void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m)
         if (gone[i])
             continue;
         for (int64_t q = 0; q < m; q++)
-            row[q] = t[q * k + i];
-        hn_spd_subtract(inverse + i * k, c, k, row, m, k);
-        hn_spd_subtract(w + i * o->outs, v, o->outs, row, m, o->outs);
+            across[i * m + q] = t[q * k + i];
+        rows[left] = (HnSpdRow){ inverse + i * k, across + i * m, i + 1 };
+        rows[k + left++] = (HnSpdRow){ w + i * o->outs, across + i * m, o->outs };
     }
+    hn_spd_subtract_rows(rows, left, c, k, m);
+    hn_spd_subtract_rows(rows + k, left, v, o->outs, m);
     for (int64_t q = 0; q < m; q++) {
-        memset(inverse + at[q] * k, 0, (gsize)k * sizeof *inverse);
+        memset(inverse + at[q] * k, 0, (gsize)(at[q] + 1) * sizeof *inverse);
         memset(w + at[q] * o->outs, 0, (gsize)o->outs * sizeof *w);
-        for (int64_t i = 0; i < k; i++)
+        for (int64_t i = at[q]; i < k; i++)
             inverse[i * k + at[q]] = 0;
     }
 }

@@ -15,7 +15,7 @@ G_BEGIN_DECLS
 
 typedef struct {
     int64_t k, outs, groups;
-    double *inverse; /* [groups, k, k]; NULL: nothing is to go */
+    double *inverse; /* [groups, k, k], the lower triangles; NULL: nothing is to go */
     double *w;       /* [groups, k, outs]: the best with what is left */
     double energy;   /* of what is wanted: sum of squares about the mean, where there is a constant */
     guint8 *gone;    /* [groups, k] */

@@ -19,4 +19,14 @@ void hn_spd_solve(const double *l, int64_t n, double *x, int64_t m);
 /* y[n] -= sum over i below m of t[i] * x[i, n]; rows of x are `ld` apart. */
 void hn_spd_subtract(double *y, const double *x, int64_t ld, const double *t, int64_t m, int64_t n);
 
+/* One of several such sums over the same x. */
+typedef struct {
+    double *y;
+    const double *t;
+    int64_t n; /* columns of x */
+} HnSpdRow;
+
+/* The same of all of them, which are quicker together. No y is a part of x. */
+void hn_spd_subtract_rows(const HnSpdRow *rows, int64_t n_rows, const double *x, int64_t ld, int64_t m);
+
 G_END_DECLS

@@ -5,6 +5,11 @@
 
 #include "base/level.h"
 
+#define HN_TILE_plain 8 /* columns whose sums stay in registers, for four rows */
+#define HN_TILE_avx2 12
+#define HN_TILE_avx512 24
+#define TILE HN_JOIN(HN_TILE, HN_LEVEL)
+
 /* The sum of n products. */
 HN_TARGET static double HN_V(dot)(const double *restrict a, const double *restrict b, int64_t n)
 {
@@ -15,7 +20,7 @@ HN_TARGET static double HN_V(dot)(const double *restrict a, const double *restri
     return sum;
 }
 
-/* y -= sum over m rows x of t[i] * x[i]; rows are `ld` apart. */
+/* y[n] -= t[m] x[m, n]; rows of x are `ld` apart. */
 HN_TARGET static void HN_V(subtract)(double *restrict y, const double *restrict x, int64_t ld, const double *restrict t,
                                      int64_t m, int64_t n)
 {
@@ -36,32 +41,31 @@ HN_TARGET static void HN_V(subtract)(double *restrict y, const double *restrict 
     }
 }
 
-/* The same for four rows of y and t at a time, which are `ldy` and `ldt` apart. */
-HN_TARGET static void HN_V(subtract4)(double *restrict y, int64_t ldy, const double *restrict x, int64_t ld,
-                                      const double *restrict t, int64_t ldt, int64_t m, int64_t n)
+/* y[4][TILE] -= t[4][m] x[m, TILE] */
+HN_TARGET static void HN_V(subtract_tile)(double *const *y, const double *restrict x, const double *const *t, int64_t m)
 {
-    double *restrict y0 = y, *restrict y1 = y + ldy, *restrict y2 = y + 2 * ldy, *restrict y3 = y + 3 * ldy;
-    int64_t i = 0;
-    for (; i + 2 <= m; i += 2) {
-        const double *a = x + i * ld, *b = a + ld;
-        const double p0 = t[i], q0 = t[i + 1], p1 = t[ldt + i], q1 = t[ldt + i + 1];
-        const double p2 = t[2 * ldt + i], q2 = t[2 * ldt + i + 1], p3 = t[3 * ldt + i], q3 = t[3 * ldt + i + 1];
-        HN_IVDEP
-        for (int64_t j = 0; j < n; j++) {
-            y0[j] -= p0 * a[j] + q0 * b[j];
-            y1[j] -= p1 * a[j] + q1 * b[j];
-            y2[j] -= p2 * a[j] + q2 * b[j];
-            y3[j] -= p3 * a[j] + q3 * b[j];
+    double a[TILE], b[TILE], c[TILE], d[TILE];
+    const double *restrict p = t[0], *restrict q = t[1], *restrict r = t[2], *restrict s = t[3];
+    for (int j = 0; j < TILE; j++) {
+        a[j] = y[0][j];
+        b[j] = y[1][j];
+        c[j] = y[2][j];
+        d[j] = y[3][j];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const double *restrict row = x + i * TILE;
+        for (int j = 0; j < TILE; j++) {
+            a[j] = HN_FMA64(-p[i], row[j], a[j]);
+            b[j] = HN_FMA64(-q[i], row[j], b[j]);
+            c[j] = HN_FMA64(-r[i], row[j], c[j]);
+            d[j] = HN_FMA64(-s[i], row[j], d[j]);
         }
     }
-    for (; i < m; i++) {
-        const double *a = x + i * ld;
-        HN_IVDEP
-        for (int64_t j = 0; j < n; j++) {
-            y0[j] -= t[i] * a[j];
-            y1[j] -= t[ldt + i] * a[j];
-            y2[j] -= t[2 * ldt + i] * a[j];
-            y3[j] -= t[3 * ldt + i] * a[j];
-        }
+    for (int j = 0; j < TILE; j++) {
+        y[0][j] = a[j];
+        y[1][j] = b[j];
+        y[2][j] = c[j];
+        y[3][j] = d[j];
     }
 }
+#undef TILE

@@ -21,7 +21,7 @@
 
 /* --- matrices ----------------------------------------------------------------------------------------------------- */
 
-#define LARGEST 101
+#define LARGEST 211
 
 static double *random_spd(int64_t n, uint64_t seed)
 {
@@ -39,7 +39,7 @@ static double *random_spd(int64_t n, uint64_t seed)
 
 static void test_spd(void)
 {
-    static const int64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 47, 48, 49, LARGEST };
+    static const int64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 23, 47, 48, 49, 97, 101, 146, LARGEST };
     for (guint k = 0; k < G_N_ELEMENTS(sizes); k++) {
         const int64_t n = sizes[k], m = 3;
         g_autofree double *a = random_spd(n, k + 1), *l = g_memdup2(a, LARGEST * LARGEST * sizeof *a);
