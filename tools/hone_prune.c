@@ -13,118 +13,8 @@
 #define WHAT "the pruned model"
 #define RACE 5.0        /* seconds of runs of each model, for the last comparison */
 #define NOT_SLOWER 1.02 /* of the time */
-#define WORTH 0.9       /* of the time: where nothing else is asked for than a loss */
 #define WORTHLESS 0.5   /* a loss of the metric that leaves nothing of the model */
 #define MASK_ERROR 1e-4 /* of the largest result: the order of sums */
-#define TRIALS 7        /* of a search by loss */
-
-/* --- what is made ------------------------------------------------------------------------------------------------- */
-
-/* With the widths of q->keep. */
-static gboolean prune(Prune *q, GError **error)
-{
-    g_clear_pointer(&q->pruned, hn_pruned_free);
-    q->pruned = prune_by(q, &q->o, q->keep, error);
-    return q->pruned != NULL && prune_repair(q, error);
-}
-
-/* Widths, and zeros by layer. */
-typedef struct {
-    int *keep;
-    double *part;   /* NULL: no zeros */
-    HnPruned *made; /* with them; NULL: not yet */
-} Choice;
-
-static void choice_clear(Choice *c)
-{
-    g_free(c->keep);
-    g_free(c->part);
-    hn_pruned_free(c->made);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Choice, choice_clear)
-
-/* As they are in q now; made is taken. */
-static void choose(Choice *c, const Prune *q, HnPruned *made)
-{
-    choice_clear(c);
-    c->keep = g_memdup2(q->keep, (q->map->classes->len + 1u) * sizeof *q->keep);
-    c->part = g_memdup2(q->zeros_part, q->map->layers->len * sizeof *q->zeros_part);
-    c->made = made;
-}
-
-/* Pruned so, and repaired. */
-static gboolean settle(Prune *q, Choice *c, GError **error)
-{
-    memcpy(q->keep, c->keep, (q->map->classes->len + 1u) * sizeof *q->keep);
-    if (c->part != NULL)
-        memcpy(q->zeros_part, c->part, q->map->layers->len * sizeof *q->zeros_part);
-    hn_pruned_free(q->pruned);
-    q->pruned = c->made != NULL ? g_steal_pointer(&c->made) : prune_by(q, &q->o, q->keep, error);
-    return q->pruned != NULL && (q->scorer == NULL || prune_repair(q, error));
-}
-
-/* The score of q's widths on the samples that layers are fitted to; *made is NULL where it was known. */
-static gboolean try_choice(Prune *q, HnPruned **made, HnScore *s, GError **error)
-{
-    g_autofree char *hash = prune_hash(q, q->keep, "fitted");
-    g_autoptr(HnPruned) p = NULL;
-    *made = NULL;
-    if (prune_known_score(q, hash, s))
-        return TRUE;
-    if (!prune_open_chooser(q, error) || (p = prune_by(q, &q->o, q->keep, error)) == NULL ||
-        !prune_score(q->chooser, p, s, error) || !prune_note_score(q, hash, "widths", s, error))
-        return FALSE;
-    *made = g_steal_pointer(&p);
-    return TRUE;
-}
-
-/* Is s, on the samples that layers are fitted to, within --max-drop? */
-static gboolean chooser_allows(const Prune *q, const HnScore *s)
-{
-    HnGoals goals = { 0 };
-    HnScore original;
-    if (isnan(q->max_drop) || q->chooser == NULL)
-        return TRUE;
-    hn_scorer_original(q->chooser, &original);
-    hn_scorer_goals(q->chooser, q->max_drop, &goals);
-    return hn_goals_met(&goals, s, &original);
-}
-
-/* Of several choices of widths the one with the least error on the samples that layers are fitted to. */
-static gboolean prune_best(Prune *q, GError **error)
-{
-    const guint n = prune_n_widths(q);
-    double least = INFINITY;
-    g_auto(Choice) kept = { 0 };
-    g_autofree int *last = NULL;
-    for (guint i = 0; i < n; i++) {
-        HnScore s = { 0 };
-        HnPruned *made = NULL;
-        if (!prune_find_widths(q, i, error))
-            return FALSE;
-        if (last != NULL && q->budget != PRUNE_ZEROS && !memcmp(last, q->keep, q->map->classes->len * sizeof *last))
-            continue;
-        g_free(last);
-        last = g_memdup2(q->keep, (q->map->classes->len + 1u) * sizeof *last);
-        if (n > 1) {
-            g_autofree char *what = g_strdup_printf("widths %u of %u", i + 1, n);
-            if (!try_choice(q, &made, &s, error) ||
-                !prune_note_point(q, what, NULL, q->keep, &s, NAN, chooser_allows(q, &s), error)) {
-                hn_pruned_free(made);
-                return FALSE;
-            }
-            hn_context_note(q->ctx, 1, "%s: %.2f dB", what, s.sqnr);
-        }
-        const double noise = prune_widths_noise(q, i, &s);
-        if (kept.keep == NULL || noise < least) {
-            choose(&kept, q, made);
-            least = noise;
-        } else {
-            hn_pruned_free(made);
-        }
-    }
-    return settle(q, &kept, error);
-}
 
 /* --- as it is masked ---------------------------------------------------------------------------------------------- */
 
@@ -187,8 +77,8 @@ static gboolean race(Prune *q, GError **error)
 {
     const gboolean decides = q->budget == PRUNE_NO_BUDGET;
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
-                                 .seconds = RACE,
-                                 .limit = decides ? WORTH : NOT_SLOWER,
+                                 .seconds = prune_race_seconds(q, RACE),
+                                 .limit = decides ? PRUNE_WORTH : NOT_SLOWER,
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
     if (!q->backend->computes || q->recipe != NULL)
@@ -204,7 +94,7 @@ static gboolean guard_speed(const Prune *q, GError **error)
     if (q->p->force || !q->has_speedup)
         return TRUE;
     if (q->budget == PRUNE_NO_BUDGET)
-        return hn_guard_speed(&q->speedup.effect, WORTH, WHAT, error);
+        return hn_guard_speed(&q->speedup.effect, PRUNE_WORTH, WHAT, error);
     return hn_decide(&q->speedup.effect, NOT_SLOWER) != HN_LOST ||
            hn_guard_speed(&q->speedup.effect, NOT_SLOWER, WHAT, error);
 }
@@ -245,53 +135,6 @@ static gboolean guard_written(gpointer data, HnModel *m, GError **error)
     return hn_guard_runs(m, q->backend, &o, q->sample->in, WHAT, error);
 }
 
-/* --- a search by loss --------------------------------------------------------------------------------------------- */
-
-/* Widths for that part of the operations, pruned and scored: are the goals met? */
-static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
-{
-    HnGoals goals = { 0 };
-    double cost;
-    g_clear_pointer(&q->pruned, hn_pruned_free);
-    if (!prune_widths_for(q, part, &cost, error))
-        return FALSE;
-    g_autofree char *hash = prune_hash(q, q->keep, "held out");
-    if (!prune_known_score(q, hash, &q->score) &&
-        (!prune(q, error) || !prune_note_score(q, hash, "part", &q->score, error)))
-        return FALSE;
-    hn_scorer_goals(q->scorer, q->max_drop, &goals);
-    *met = hn_goals_met(&goals, &q->score, &q->original);
-    g_autofree char *what = g_strdup_printf("%.3g of the operations", part);
-    if (!prune_note_point(q, what, NULL, q->keep, &q->score, NAN, *met, error))
-        return FALSE;
-    hn_context_note(q->ctx, 1, "%.3f of the operations: drop %.3g %%, %.2f dB%s", part,
-                    hn_goals_drop(&goals, &q->score, &q->original, NULL) * 100, q->score.sqnr,
-                    *met ? "" : ", too much");
-    return TRUE;
-}
-
-/* As few operations as --max-drop allows. */
-static gboolean search(Prune *q, GError **error)
-{
-    double lo = 0, hi = 1;
-    g_auto(Choice) best = { 0 };
-    for (int i = 0; i < TRIALS; i++) {
-        const double part = (lo + hi) / 2;
-        gboolean met;
-        hn_progress_tell(&q->ctx->progress, "search", (guint64)i, TRIALS);
-        if (hn_progress_stop(&q->ctx->progress, error) || !try_part(q, part, &met, error))
-            return FALSE;
-        if (met)
-            choose(&best, q, NULL);
-        *(met ? &hi : &lo) = part;
-    }
-    if (best.keep != NULL)
-        return settle(q, &best, error);
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "no channels of the model may go with a loss of at most %.3g %%",
-                q->max_drop * 100);
-    return FALSE;
-}
-
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static gboolean begin(Prune *q, GError **error)
@@ -313,13 +156,9 @@ static gboolean begin(Prune *q, GError **error)
 
 static gboolean make(Prune *q, GError **error)
 {
-    GError *failure = NULL;
-    const gboolean ok =
-        q->budget == PRUNE_NO_BUDGET && q->recipe == NULL ? search(q, &failure) : prune_best(q, &failure);
-    if (!ok) {
-        g_propagate_error(error, failure);
+    if (!prune_choose(q, error))
         return FALSE;
-    }
+    (void)hn_tune_phase_end(&q->limits);
     q->result = hn_pruned_model(q->pruned, error);
     return q->result != NULL && check_removal(q, error) && prune_count_flops(q, q->result, &q->flops_after, error) &&
            prune_in_steps(q, error) && prune_heal(q, error);
@@ -347,8 +186,10 @@ static gboolean write_model(Prune *q, GError **error)
 
 static gboolean work(Prune *q, GError **error)
 {
-    if (!begin(q, error) || !prune_open(q, error) || !prune_take_hashes(q, error) ||
-        (!q->p->explain && !prune_open_journal(q, error)))
+    if (!begin(q, error))
+        return FALSE;
+    prune_start_clock(q);
+    if (!prune_open(q, error) || !prune_take_hashes(q, error) || (!q->p->explain && !prune_open_journal(q, error)))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);
@@ -373,7 +214,11 @@ static gboolean run(HnContext *ctx, GError **error)
     q.outputs = g_array_new(FALSE, FALSE, sizeof(PruneOutput));
     q.blocks = prune_blocks_new();
     GError *failure = NULL;
+    q.left_out = g_ptr_array_new();
     const gboolean ok = work(&q, &failure);
+    if (!ok)
+        prune_too_late(&q, &failure);
+    hn_tune_clear(&q.limits);
     prune_close_journal(&q, failure);
     if (failure != NULL)
         g_propagate_error(error, failure);
@@ -405,6 +250,7 @@ static gboolean run(HnContext *ctx, GError **error)
     g_clear_pointer(&q.plan, json_object_unref);
     g_clear_pointer(&q.memory.bytes, g_hash_table_unref);
     g_clear_pointer(&q.file, g_bytes_unref);
+    g_ptr_array_unref(q.left_out);
     g_array_unref(q.repairs);
     g_array_unref(q.points);
     g_array_unref(q.outputs);

@@ -14,15 +14,17 @@
 #include "prune/widths.h"
 #include "prune/zeros.h"
 #include "tune/journal.h"
+#include "tune/tune_budget.h"
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 #define PRUNE_MOST_HELD 128     /* samples that results are looked at */
 #define PRUNE_LITTLE 13.0       /* dB: outputs of which less is left are named */
+#define PRUNE_WORTH 0.9         /* of the time: where nothing else is asked for than a loss */
 #define PRUNE_OF_FOUR 0.5       /* part of the weights that pattern 2:4 makes 0 */
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern, *store, *replay, *plan, *write_plan, *journal, *timing_cache, *augment;
+        *pattern, *store, *replay, *plan, *write_plan, *journal, *timing_cache, *augment, *time_budget;
     char **dim, **shapes;
     int samples, round, layers, finetune, steps;
     double ratio, sparsity;
@@ -121,7 +123,9 @@ typedef struct {
     double flops_before, flops_after;
     HnPruned *pruned;
     HnModel *result;
-    HnPruned **folds; /* of few samples: by sample, what comes of the others; NULL: some are held out */
+    HnTuneBudget limits; /* of time; its memory is ctx's */
+    GPtrArray *left_out; /* names of what there was no time to learn */
+    HnPruned **folds;    /* of few samples: by sample, what comes of the others; NULL: some are held out */
     HnScore score, original;
     gboolean has_speedup;
     HnSpeedup speedup;
@@ -131,6 +135,14 @@ typedef struct {
     int stored_sparse; /* weights */
     double mask_error; /* largest difference to the model that is only masked, relative to the largest result */
 } Prune;
+
+/* What came of pruning and repairs: of a Prune, to which it can be given back. */
+typedef struct {
+    HnPruned *pruned, **folds;
+    int64_t n_folds;
+    HnScore score;
+    GArray *repairs;
+} PruneJudged;
 
 /* prune_options.c */
 extern const PruneParams prune_defaults;
@@ -182,6 +194,31 @@ gboolean prune_repair(Prune *q, GError **error);
 /* q->outputs, of what is written. */
 gboolean prune_look_at_outputs(Prune *q, GError **error);
 void prune_clear_folds(Prune *q);
+/* Are samples so few that each is judged by a model that is made of the others? */
+gboolean prune_leaves_out(const Prune *q);
+void prune_take_judged(Prune *q, PruneJudged *j);
+/* j is empty after that. */
+gboolean prune_put_judged(Prune *q, PruneJudged *j, GError **error);
+void prune_judged_clear(PruneJudged *j);
+
+/* prune_search.c: q->pruned */
+gboolean prune_choose(Prune *q, GError **error);
+
+/* prune_time.c: --time-budget; without it nothing is cut, and there is time for all */
+void prune_start_clock(Prune *q);
+/* Seconds that the race at the end and writing need. */
+double prune_reserve(const Prune *q);
+/* The phase is over. TRUE, and no failure any more: its time was. */
+gboolean prune_was_cut(Prune *q, GError **failure);
+/* A failure that comes of that says so. */
+void prune_too_late(Prune *q, GError **failure);
+/* Of each model's runs, in a race. */
+double prune_race_seconds(const Prune *q, double most);
+/* q->result is better than before, or was not changed. */
+typedef gboolean (*PruneLearnFn)(Prune *q, const char *name, GError **error);
+/* The same where there is time; else it is as it was, and the recipe says so. */
+gboolean prune_in_time(Prune *q, const char *name, PruneLearnFn learn, GError **error);
+void prune_add_left_out(const Prune *q, JsonObject *recipe);
 
 /* prune_heal.c: q->result, where other weights are better on samples that are held out */
 gboolean prune_heal(Prune *q, GError **error);

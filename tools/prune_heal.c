@@ -436,24 +436,32 @@ static gboolean judge(Prune *q, const char *name, HnModel *m, gboolean labels, G
     return TRUE;
 }
 
-static gboolean try_learning(Prune *q, const char *name, int epochs, gboolean labels, GError **error)
+static gboolean heal(Prune *q, const char *name, GError **error)
 {
-    HnModel *m = prune_learn(q, q->result, name, epochs, labels, error);
-    return m != NULL && judge(q, name, m, labels, error);
+    HnModel *m = prune_learn(q, q->result, name, 0, FALSE, error);
+    return m != NULL && judge(q, name, m, FALSE, error);
+}
+
+static gboolean finetune(Prune *q, const char *name, GError **error)
+{
+    HnModel *m = prune_learn(q, q->result, name, q->p->finetune, TRUE, error);
+    return m != NULL && judge(q, name, m, TRUE, error);
+}
+
+static gboolean in_steps(Prune *q, const char *name, GError **error)
+{
+    HnModel *m = hn_prune_in_rounds(q->map, &q->o, q->pruned->kept, q->p->steps, error);
+    return m != NULL && judge(q, name, m, FALSE, error);
 }
 
 gboolean prune_in_steps(Prune *q, GError **error)
 {
-    if (q->p->steps < 2 || q->scorer == NULL || q->map->classes->len == 0)
-        return TRUE;
-    HnModel *m = hn_prune_in_rounds(q->map, &q->o, q->pruned->kept, q->p->steps, error);
-    return m != NULL && judge(q, "steps", m, FALSE, error);
+    return q->p->steps < 2 || q->scorer == NULL || q->map->classes->len == 0 ||
+           prune_in_time(q, "steps", in_steps, error);
 }
 
 gboolean prune_heal(Prune *q, GError **error)
 {
-    if (q->scorer == NULL || !(q->heal || q->p->finetune > 0))
-        return TRUE;
-    return (!q->heal || try_learning(q, "heal", 0, FALSE, error)) &&
-           (q->p->finetune == 0 || try_learning(q, "finetune", q->p->finetune, TRUE, error));
+    return q->scorer == NULL || ((!q->heal || prune_in_time(q, "heal", heal, error)) &&
+                                 (q->p->finetune == 0 || prune_in_time(q, "finetune", finetune, error)));
 }

@@ -63,8 +63,9 @@ static gboolean open_data(Prune *q, GError **error)
         return hn_tool_usage(error, "made-up samples are no data to prune by; '--speed-only' makes a model for "
                                     "measuring speed");
     draw(q);
-    if (q->held_first == 0 && (q->heal || q->p->finetune > 0))
-        return hn_tool_usage(error, "what is learned is judged by samples that are held out: of fewer than 8 there are "
+    if (q->held_first == 0 && !q->p->speed_only && (q->heal || q->p->finetune > 0 || q->p->steps > 1))
+        return hn_tool_usage(error, "what is learned, and what comes of steps, is judged by samples that are held out: "
+                                    "of fewer than 8 there are "
                                     "none");
     q->sample = hn_data_load(q->data, 0, error);
     return q->sample != NULL;

@@ -72,6 +72,8 @@ const GOptionEntry prune_entries[] = {
       "FILE" },
     { "write-plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, write_plan),
       "write the plan that was found, as JSON", "FILE" },
+    { "time-budget", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, time_budget),
+      "end after T (30s, 10m) with the best that was found by then", "T" },
     { "journal", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, journal),
       "note what was tried in FILE, 'none' in no file (default: OUT.journal)", "FILE" },
     { "resume", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, resume),
@@ -95,7 +97,9 @@ const GOptionEntry prune_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "analyze", "explain", "force", "resume", NULL };
+static const char *const left_out[] = {
+    HN_TOOL_DATA_NAMES, "analyze", "explain", "force", "resume", "time-budget", NULL
+};
 
 const HnRecorded prune_recorded = {
     .entries = prune_entries, .left_out = left_out, .program = "metric", .defaults = &prune_defaults
@@ -253,6 +257,13 @@ gboolean prune_parse(Prune *q, GError **error)
         g_prefix_error(error, "option '--max-drop': ");
         return FALSE;
     }
+    /* what is made again takes the time that it takes */
+    if (p->time_budget != NULL && q->recipe == NULL && !hn_parse_seconds(p->time_budget, &q->limits.seconds, error)) {
+        g_prefix_error(error, "option '--time-budget': ");
+        return FALSE;
+    }
+    if (p->time_budget != NULL && q->recipe == NULL && !(q->limits.seconds > 0))
+        return hn_tool_usage(error, "option '--time-budget' is above 0");
     if (p->samples < 1 || p->round < 0 || p->layers < 0 || p->finetune < 0 || p->steps < 0)
         return hn_tool_usage(error, "a number of samples, channels, blocks, epochs and steps is positive");
     q->vector = p->round > 0 ? p->round : hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8;

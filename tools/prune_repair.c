@@ -29,11 +29,15 @@ static HnPruneOptions fold_options(const Prune *q, int64_t i, HnData **rest)
     return o;
 }
 
-/* Where samples are too few for some to be held out, each is judged by a model that is made of the others. */
+gboolean prune_leaves_out(const Prune *q)
+{
+    return q->held_first == 0 && q->held >= 2 && q->choice.command == NULL;
+}
+
 static gboolean make_folds(Prune *q, GError **error)
 {
     prune_clear_folds(q);
-    if (q->held_first > 0 || q->held < 2 || q->choice.command != NULL)
+    if (!prune_leaves_out(q))
         return TRUE;
     q->folds = g_new0(HnPruned *, (gsize)q->held + 1);
     for (int64_t i = 0; i < q->held; i++) {
@@ -219,4 +223,35 @@ gboolean prune_repair(Prune *q, GError **error)
     const gboolean instead = q->instead && !last_is_kept(q) && q->o.data != NULL;
     return (!(q->norm || instead) || repair_moments(q, "norm", with_norm, error)) &&
            (!(q->bias || instead) || repair_moments(q, "bias", with_bias, error));
+}
+
+/* --- kept for later ----------------------------------------------------------------------------------------------- */
+
+void prune_take_judged(Prune *q, PruneJudged *j)
+{
+    prune_judged_clear(j);
+    *j = (PruneJudged){ g_steal_pointer(&q->pruned), g_steal_pointer(&q->folds), q->held, q->score, q->repairs };
+    q->repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
+}
+
+gboolean prune_put_judged(Prune *q, PruneJudged *j, GError **error)
+{
+    prune_clear_folds(q);
+    hn_pruned_free(q->pruned);
+    g_array_unref(q->repairs);
+    q->pruned = j->pruned;
+    q->folds = j->folds;
+    q->repairs = j->repairs;
+    *j = (PruneJudged){ 0 };
+    return judge(q, &q->score, error); /* what the report says of outputs is of the last run */
+}
+
+void prune_judged_clear(PruneJudged *j)
+{
+    hn_pruned_free(j->pruned);
+    for (int64_t i = 0; j->folds != NULL && i < j->n_folds; i++)
+        hn_pruned_free(j->folds[i]);
+    g_free(j->folds);
+    g_clear_pointer(&j->repairs, g_array_unref);
+    *j = (PruneJudged){ 0 };
 }

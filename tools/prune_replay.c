@@ -22,6 +22,7 @@ void prune_write_recipe(const Prune *q)
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->data_hash);
     prune_add_chosen(q, o);
+    prune_add_left_out(q, o);
     hn_recipe_write(q->result, PRUNE_TOOL, hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed), o);
     hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
 }

@@ -171,8 +171,8 @@ static void remove_place(const GArray *readers, int place)
     }
 }
 
-void hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
-                     double *loss)
+gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
+                         double *loss, const HnProgress *progress, GError **error)
 {
     const HnPruneClass *k = map->classes->pdata[c];
     g_autoptr(GArray) readers = readers_of(map, c, obs);
@@ -181,6 +181,8 @@ void hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const doub
     for (int i = 0; i < most; i++) {
         double least = INFINITY;
         int best = -1;
+        if (hn_progress_stop(progress, error))
+            return FALSE;
         for (int p = 0; p < k->n; p++) {
             const double now = gone[p] ? INFINITY : loss_of(readers, p) + others[p];
             if (now < least || (best < 0 && !gone[p])) {
@@ -197,6 +199,7 @@ void hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const doub
             loss[i] = total;
         remove_place(readers, best);
     }
+    return TRUE;
 }
 
 void hn_prune_take(const HnPruneMap *map, int c, HnObs *const *obs, const int *order, int n)

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/progress.h"
 #include "prune/layers.h"
 #include "prune/obs.h"
 
@@ -28,9 +29,10 @@ void hn_prune_weight_scores(const HnPruneMap *map, int c, HnPruneScore s, uint64
 
 /* The channels of class c one after the other, the one with the least loss first, `most` of them: order[most]. obs[i],
  * of layer i, loses their inputs; NULL: nothing is known of it. others[n]: what else each is worth. loss[i]: of all up
- * to order[i], relative to what each reader makes, summed over readers; may be NULL. */
-void hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
-                     double *loss);
+ * to order[i], relative to what each reader makes, summed over readers; may be NULL. FALSE: it was halted, obs and
+ * order are good for nothing. */
+gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
+                         double *loss, const HnProgress *progress, GError **error);
 
 /* The readers lose the inputs of these channels, chosen by something else. */
 void hn_prune_take(const HnPruneMap *map, int c, HnObs *const *obs, const int *order, int n);

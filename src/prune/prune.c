@@ -120,8 +120,7 @@ static void curve_of(gpointer data, gint64 i)
         ok = hn_layer_obs(s->p, at, &obs[at], &failure);
     }
     hn_prune_weight_scores(s->map, c, s->p != NULL ? HN_PRUNE_OBS : HN_PRUNE_L2, s->o->seed, others);
-    if (ok)
-        hn_prune_choose(s->map, c, obs, others, k->n - 1, order, s->loss[c]);
+    ok = ok && hn_prune_choose(s->map, c, obs, others, k->n - 1, order, s->loss[c], s->o->progress, &failure);
     for (guint r = 0; r < k->layers->len; r++)
         hn_obs_free(obs[g_array_index(k->layers, int, r)]);
     if (ok)
@@ -299,7 +298,7 @@ static void add_wanda(const HnLayerSums *p, int c, double *score)
 }
 
 /* The channels of class c that go, now. */
-static void choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs)
+static gboolean choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs, GError **error)
 {
     const HnPruneClass *k = r->out->map->classes->pdata[c];
     const int n = k->n - r->keep[c];
@@ -314,7 +313,8 @@ static void choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs)
     else
         hn_prune_weight_scores(r->out->map, c, s, r->o->seed, score);
     if (s == HN_PRUNE_OBS) {
-        hn_prune_choose(r->out->map, c, obs, score, n, order, loss);
+        if (!hn_prune_choose(r->out->map, c, obs, score, n, order, loss, r->o->progress, error))
+            return FALSE;
         r->out->loss[c] = loss[n - 1];
     } else {
         if (s == HN_PRUNE_WANDA && by_data)
@@ -325,6 +325,7 @@ static void choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs)
     }
     note_gone(r->out, c, order, n);
     r->dirty = TRUE;
+    return TRUE;
 }
 
 static gboolean fit_layer(Run *r, const HnLayerSums *p, int layer, HnObs *obs, GError **error)
@@ -357,7 +358,7 @@ static gboolean run_level(Run *r, int level, GError **error)
     }
     for (int c = 0; c < (int)map->classes->len && ok; c++)
         if (hn_prune_goes_at(map, r->keep, c, level))
-            choose(r, &p, c, obs);
+            ok = choose(r, &p, c, obs, error);
     for (int i = 0; i < (int)map->layers->len && ok; i++)
         if (p.wanted[i] && obs[i] != NULL)
             ok = fit_layer(r, &p, i, obs[i], error);
@@ -410,8 +411,9 @@ HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int
     }
     Run r = { .out = p, .o = o, .keep = keep, .learned = learned, .dirty = o->wanted != NULL };
     for (guint c = 0; c < n; c++) {
-        if (hn_prune_goes_at(map, keep, (int)c, G_MAXINT)) /* no layer reads it */
-            choose(&r, NULL, (int)c, NULL);
+        if (hn_prune_goes_at(map, keep, (int)c, G_MAXINT) && /* no layer reads it */
+            !choose(&r, NULL, (int)c, NULL, error))
+            return NULL;
     }
     for (int level = 0; level < map->levels; level++) {
         hn_progress_tell(o->progress, "pruning", (guint64)level, (guint64)map->levels);

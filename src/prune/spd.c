@@ -6,7 +6,7 @@
 #define HN_LOOPS "prune/spd_loops.h"
 #include "base/every_level.h"
 
-#define BLOCK 48 /* rows and columns that are done together */
+#define BLOCK 48  /* rows and columns that are done together */
 #define DEPTH 128 /* rows of x whose tile stays in the first cache */
 #define WIDE 96   /* columns of a factor's inverse, whose rows above them are 0 */
 
@@ -77,7 +77,7 @@ static gboolean factor_block(double *a, int64_t n, int64_t from, int64_t to, int
 gboolean hn_spd_factor(double *a, int64_t n)
 {
     const int level = hn_cpu_level();
-    g_autofree double *across = g_new(double, (gsize)n * BLOCK + 1); /* the block's columns, as rows */
+    g_autofree double *across = g_new(double, (gsize)n *BLOCK + 1); /* the block's columns, as rows */
     g_autofree HnSpdRow *rows = g_new(HnSpdRow, (gsize)n + 1);
     for (int64_t from = 0; from < n; from += BLOCK) {
         const int64_t to = MIN(from + BLOCK, n), left = n - to;
@@ -133,7 +133,7 @@ static void square_rows(const double *x, int64_t n, int64_t i, int64_t n_rows, d
 
 void hn_spd_invert(double *l, int64_t n, double *inverse)
 {
-    g_autofree double *t = g_new(double, (gsize)n * BLOCK + 1);
+    g_autofree double *t = g_new(double, (gsize)n *BLOCK + 1);
     for (int64_t i = 0; i < n; i += BLOCK)
         invert_rows(l, n, i, MIN(BLOCK, n - i), t);
     for (int64_t i = 0; i < n; i += BLOCK)
@@ -160,7 +160,7 @@ static void solve_block(const double *l, int64_t n, double *x, int64_t m, int64_
 void hn_spd_solve(const double *l, int64_t n, double *x, int64_t m)
 {
     HnSpdRow rows[BLOCK];
-    g_autofree double *t = g_new(double, (gsize)n * BLOCK + 1);
+    g_autofree double *t = g_new(double, (gsize)n *BLOCK + 1);
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t to = MIN(i + BLOCK, n);
         for (int64_t r = i; r < to; r++)

@@ -189,6 +189,29 @@ END
         hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --sparsity 0.5 --steps 2 -o no.onnx
 }
 
+@test "prune: few samples are no judges of steps, each of which saw them" {
+    refuses 2 "what comes of steps, is judged by samples that are held out" \
+        hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 4 --ratio 0.5 --steps 2 --force -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "prune: --time-budget covers all of it; what there is no time to learn is left out, and a replay leaves it out, too" {
+    refuses 2 "is above 0" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --flops 0.5x --time-budget 0 -o no.onnx
+    refuses 6 "of '--time-budget' was over" \
+        hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --flops 0.5x --time-budget 1ms -o no.onnx
+    refuses 6 "of '--time-budget' was over" \
+        hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --max-drop 1% --time-budget 1ms -o no.onnx
+    [ ! -e no.onnx ]
+    start=$(date +%s)
+    prunes --calib "$digits/train.npz" --samples 256 --flops 0.5x --finetune 1000000 --time-budget 8s
+    [ $(($(date +%s) - start)) -le 24 ] # it would learn for days
+    [[ $stderr == *"there was no time for 'finetune'"* ]]
+    holds '[.repairs[].name] == ["fit"]'
+    cp out.onnx first.onnx
+    prunes --replay first.onnx --calib "$digits/train.npz"
+    cmp first.onnx out.onnx
+}
+
 @test "prune: healing leaves zeros where they are" {
     prunes --calib "$digits/train.npz" --sparsity 0.9 --force
     before=$(jq -c '[.layers[].zeros]' report.json)
