@@ -7,6 +7,11 @@
 #include "op/linear.h"
 #include "op/ops.h"
 
+#define EXCHANGE 6  /* products of an exchange, in those of a removal's size */
+#define CHEAP 4e9   /* of a sweep of them */
+#define SWEEPS 4    /* at most */
+#define BETTER 1e-6 /* of a loss, at least: what rounding does not do */
+
 static const char *const names[HN_PRUNE_SCORES] = {
     [HN_PRUNE_OBS] = "obs",     [HN_PRUNE_L1] = "l1",         [HN_PRUNE_L2] = "l2",         [HN_PRUNE_BN] = "bn-scale",
     [HN_PRUNE_WANDA] = "wanda", [HN_PRUNE_TAYLOR] = "taylor", [HN_PRUNE_RANDOM] = "random",
@@ -159,16 +164,32 @@ static double loss_of(const GArray *readers, int place)
     return sum;
 }
 
+/* What is there of it. */
 static void remove_place(const GArray *readers, int place)
 {
     for (guint i = 0; i < readers->len; i++) {
         const Reader *r = &g_array_index(readers, Reader, i);
         for (int64_t g = 0; g < r->groups; g++) {
             const GArray *at = r->at[place * r->groups + g];
-            if (at->len > 0)
+            if (at->len > 0 && !r->obs->gone[g * r->obs->k + g_array_index(at, int64_t, 0)])
                 hn_obs_remove(r->obs, g, (const int64_t *)at->data, at->len);
         }
     }
+}
+
+/* The channel with the least loss; -1: all have gone. */
+static int least_place(const GArray *readers, const guint8 *gone, const double *others, int n, double *least)
+{
+    int best = -1;
+    *least = INFINITY;
+    for (int p = 0; p < n; p++) {
+        const double now = gone[p] ? INFINITY : loss_of(readers, p) + others[p];
+        if (now < *least || (best < 0 && !gone[p])) {
+            *least = now;
+            best = p;
+        }
+    }
+    return best;
 }
 
 gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
@@ -179,17 +200,10 @@ gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const 
     g_autofree guint8 *gone = g_new0(guint8, (gsize)k->n);
     double total = 0;
     for (int i = 0; i < most; i++) {
-        double least = INFINITY;
-        int best = -1;
+        double least;
         if (hn_progress_stop(progress, error))
             return FALSE;
-        for (int p = 0; p < k->n; p++) {
-            const double now = gone[p] ? INFINITY : loss_of(readers, p) + others[p];
-            if (now < least || (best < 0 && !gone[p])) {
-                least = now;
-                best = p;
-            }
-        }
+        const int best = least_place(readers, gone, others, k->n, &least);
         if (best < 0)
             break;
         gone[best] = 1;
@@ -198,6 +212,68 @@ gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const 
         if (loss != NULL)
             loss[i] = total;
         remove_place(readers, best);
+    }
+    return TRUE;
+}
+
+/* FALSE: rounding is in the way of some inputs; all stay away. */
+static gboolean restore_place(const GArray *readers, int place)
+{
+    gboolean ok = TRUE;
+    for (guint i = 0; i < readers->len && ok; i++) {
+        const Reader *r = &g_array_index(readers, Reader, i);
+        for (int64_t g = 0; g < r->groups && ok; g++) {
+            const GArray *at = r->at[place * r->groups + g];
+            ok = at->len == 0 || hn_obs_restore(r->obs, g, (const int64_t *)at->data, at->len);
+        }
+    }
+    if (!ok)
+        remove_place(readers, place);
+    return ok;
+}
+
+/* Products of an exchange, about. */
+static double work_of(const GArray *readers)
+{
+    double sum = 0;
+    for (guint i = 0; i < readers->len; i++) {
+        const Reader *r = &g_array_index(readers, Reader, i);
+        for (int64_t g = 0; g < r->groups; g++)
+            sum += EXCHANGE * (double)r->at[g]->len * (double)r->obs->k * (double)(r->obs->k + r->obs->outs);
+    }
+    return sum;
+}
+
+gboolean hn_prune_exchange(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int n, int *order,
+                           double *loss, const HnProgress *progress, GError **error)
+{
+    const HnPruneClass *k = map->classes->pdata[c];
+    g_autoptr(GArray) readers = readers_of(map, c, obs);
+    g_autofree guint8 *gone = g_new0(guint8, (gsize)k->n);
+    gboolean any = readers->len > 0 && n < k->n && (double)n * work_of(readers) <= CHEAP;
+    for (int i = 0; i < n; i++)
+        gone[order[i]] = 1;
+    for (int sweep = 0; sweep < SWEEPS && any; sweep++) {
+        any = FALSE;
+        for (int i = 0; i < n; i++) {
+            const int back = order[i];
+            double least;
+            if (hn_progress_stop(progress, error))
+                return FALSE;
+            if (!restore_place(readers, back))
+                continue;
+            gone[back] = 0;
+            const double own = loss_of(readers, back) + others[back];
+            int best = least_place(readers, gone, others, k->n, &least);
+            if (!(least < own * (1 - BETTER)))
+                best = back;
+            else
+                *loss += least - own;
+            any = any || best != back;
+            gone[best] = 1;
+            order[i] = best;
+            remove_place(readers, best);
+        }
     }
     return TRUE;
 }

@@ -34,6 +34,11 @@ void hn_prune_weight_scores(const HnPruneMap *map, int c, HnPruneScore s, uint64
 gboolean hn_prune_choose(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int most, int *order,
                          double *loss, const HnProgress *progress, GError **error);
 
+/* Of these n channels, which have gone, those come back for which another one goes with less loss, until there is none
+ * (the local search of OSSCAR); nothing where that would take long. *loss: of all, as above. */
+gboolean hn_prune_exchange(const HnPruneMap *map, int c, HnObs *const *obs, const double *others, int n, int *order,
+                           double *loss, const HnProgress *progress, GError **error);
+
 /* The readers lose the inputs of these channels, chosen by something else. */
 void hn_prune_take(const HnPruneMap *map, int c, HnObs *const *obs, const int *order, int n);
 

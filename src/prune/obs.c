@@ -98,7 +98,7 @@ static gboolean is_finite(const double *x, int64_t n)
 gsize hn_obs_bytes(const HnLinearRows *rows, gboolean constant, gboolean choose)
 {
     const gsize k = (gsize)(rows->k + constant);
-    return (gsize)rows->groups * k * ((choose ? k : 0) + (gsize)rows->outs) * sizeof(double);
+    return (gsize)rows->groups * k * ((choose ? k + (gsize)rows->outs : 0) + (gsize)rows->outs) * sizeof(double);
 }
 
 gsize hn_obs_work_bytes(const HnLinearRows *rows, gboolean constant)
@@ -113,23 +113,29 @@ HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 
     *o = (HnObs){ .k = g->k, .outs = g->outs, .groups = g->groups, .budget = g->budget };
     const int64_t square = g->k * g->k;
     o->gone = g_memdup2(gone, (gsize)(g->groups * g->k));
+    o->gram = g;
+    o->ridges = g_new0(double, (gsize)g->groups);
     if (choose)
         o->inverse = hn_budget_alloc_n(g->budget, (gsize)(g->groups * square), sizeof *o->inverse, error);
-    if ((choose && o->inverse == NULL) ||
+    if (o->inverse != NULL)
+        o->b = hn_budget_alloc_n(g->budget, (gsize)(g->groups * g->k * g->outs), sizeof *o->b, error);
+    if ((choose && o->b == NULL) ||
         (o->w = hn_budget_alloc_n(g->budget, (gsize)(g->groups * g->k * g->outs), sizeof *o->w, error)) == NULL)
         return NULL;
     double *h = hn_budget_alloc_n(g->budget, (gsize)square, sizeof *h, error);
     gboolean ok = h != NULL;
     for (int64_t i = 0; i < g->groups && ok; i++) {
-        double r;
-        take_matrix(g, i, ridge, o->gone, h, &r);
-        take_targets(g, i, w0 + i * g->k * g->outs, h, r, o->gone, o->w + i * g->k * g->outs);
+        double *w = o->w + i * g->k * g->outs;
+        take_matrix(g, i, ridge, o->gone, h, &o->ridges[i]);
+        take_targets(g, i, w0 + i * g->k * g->outs, h, o->ridges[i], o->gone, w);
+        if (choose)
+            memcpy(o->b + i * g->k * g->outs, w, (gsize)(g->k * g->outs) * sizeof *w);
         ok = hn_spd_factor(h, g->k);
         if (!ok) {
             g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "inputs of a layer are not finite, or say nothing");
             break;
         }
-        hn_spd_solve(h, g->k, o->w + i * g->k * g->outs, g->outs);
+        hn_spd_solve(h, g->k, w, g->outs);
         if (choose)
             hn_spd_invert(h, g->k, o->inverse + i * square);
     }
@@ -147,7 +153,9 @@ void hn_obs_free(HnObs *o)
     if (o == NULL)
         return;
     hn_budget_free(o->budget, o->inverse);
+    hn_budget_free(o->budget, o->b);
     hn_budget_free(o->budget, o->w);
+    g_free(o->ridges);
     g_free(o->gone);
     g_free(o);
 }
@@ -228,6 +236,88 @@ void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m)
         for (int64_t i = at[q]; i < k; i++)
             inverse[i * k + at[q]] = 0;
     }
+}
+
+/* Of H, with its ridge. */
+static double matrix_at(const HnObs *o, int64_t group, int64_t i, int64_t j)
+{
+    const int64_t k = o->k, last = o->gram->constant ? k - 1 : k;
+    const double h = (double)o->gram->h[group * k * k + MAX(i, j) * k + MIN(i, j)];
+    return i == j && i < last ? h + o->ridges[group] : h;
+}
+
+/* x[m, k] of what is left becomes H^-1 x, in y. */
+static void apply_inverse(const HnObs *o, int64_t group, const double *x, int64_t m, double *y)
+{
+    const int64_t k = o->k;
+    const double *inverse = o->inverse + group * k * k;
+    memset(y, 0, (gsize)(m * k) * sizeof *y);
+    for (int64_t i = 0; i < k; i++) {
+        const double *row = inverse + i * k;
+        if (o->gone[group * k + i])
+            continue;
+        for (int64_t q = 0; q < m; q++) {
+            const double t = -x[q * k + i];
+            y[q * k + i] += hn_spd_dot(row, x + q * k, i + 1);
+            hn_spd_subtract(y + q * k, row, k, &t, 1, i);
+        }
+    }
+}
+
+gboolean hn_obs_restore(HnObs *o, int64_t group, const int64_t *at, int64_t m)
+{
+    const int64_t k = o->k, outs = o->outs;
+    double *inverse = o->inverse + group * k * k, *w = o->w + group * k * outs;
+    guint8 *gone = o->gone + group * k;
+    g_autofree double *c = g_new(double, (gsize)(m * k)), *u = g_new(double, (gsize)(m * k)),
+                      *t = g_new(double, (gsize)(m * k)), *across = g_new(double, (gsize)(2 * m * k)),
+                      *s = g_new(double, (gsize)(m * m)), *v = g_new(double, (gsize)(m * outs)),
+                      *own = g_new(double, (gsize)(m * m));
+    g_autofree HnSpdRow *rows = g_new(HnSpdRow, 2 * (gsize)k + (gsize)m);
+    int64_t left = 0;
+    for (int64_t q = 0; q < m; q++)
+        for (int64_t i = 0; i < k; i++)
+            c[q * k + i] = gone[i] ? 0 : matrix_at(o, group, at[q], i);
+    apply_inverse(o, group, c, m, u);
+    for (int64_t q = 0; q < m; q++) /* what is left of H_SS */
+        for (int64_t p = 0; p <= q; p++)
+            s[q * m + p] = matrix_at(o, group, at[q], at[p]) - hn_spd_dot(c + q * k, u + p * k, k);
+    if (!hn_spd_factor(s, m))
+        return FALSE;
+    for (int64_t q = 0; q < m; q++) {
+        memcpy(v + q * outs, o->b + (group * k + at[q]) * outs, (gsize)outs * sizeof *v);
+        rows[q] = (HnSpdRow){ v + q * outs, c + q * k, outs };
+    }
+    hn_spd_subtract_rows(rows, m, w, outs, k);
+    hn_spd_solve(s, m, v, outs); /* their weights */
+    memcpy(t, u, (gsize)(m * k) * sizeof *t);
+    hn_spd_solve(s, m, t, k);
+    hn_spd_invert(s, m, own);
+    for (int64_t i = 0; i < k; i++) {
+        if (gone[i])
+            continue;
+        double *to = across + 2 * i * m;
+        for (int64_t q = 0; q < m; q++) {
+            to[q] = -t[q * k + i];
+            to[m + q] = u[q * k + i];
+        }
+        rows[left] = (HnSpdRow){ inverse + i * k, to, i + 1 };
+        rows[k + left++] = (HnSpdRow){ w + i * outs, to + m, outs };
+    }
+    hn_spd_subtract_rows(rows, left, u, k, m);
+    hn_spd_subtract_rows(rows + k, left, v, outs, m);
+    for (int64_t q = 0; q < m; q++) {
+        for (int64_t i = 0; i < k; i++)
+            if (!gone[i])
+                inverse[MAX(at[q], i) * k + MIN(at[q], i)] = -t[q * k + i];
+        memcpy(w + at[q] * outs, v + q * outs, (gsize)outs * sizeof *w);
+    }
+    for (int64_t q = 0; q < m; q++) {
+        gone[at[q]] = 0;
+        for (int64_t p = 0; p <= q; p++)
+            inverse[MAX(at[q], at[p]) * k + MIN(at[q], at[p])] = own[q * m + p];
+    }
+    return TRUE;
 }
 
 gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error)

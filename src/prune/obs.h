@@ -15,14 +15,17 @@ G_BEGIN_DECLS
 
 typedef struct {
     int64_t k, outs, groups;
-    double *inverse; /* [groups, k, k], the lower triangles; NULL: nothing is to go */
-    double *w;       /* [groups, k, outs]: the best with what is left */
-    double energy;   /* of what is wanted: sum of squares about the mean, where there is a constant */
-    guint8 *gone;    /* [groups, k] */
+    double *inverse;    /* [groups, k, k], the lower triangles; NULL: nothing is to go */
+    double *w;          /* [groups, k, outs]: the best with what is left */
+    double energy;      /* of what is wanted: sum of squares about the mean, where there is a constant */
+    guint8 *gone;       /* [groups, k] */
+    const HnGram *gram; /* where inverse is there: what it is of, ... */
+    double *b, *ridges; /* ... B[groups, k, outs], and r of each group */
     HnBudget *budget;
 } HnObs;
 
-/* w0: [groups, k, outs], as HnGram counts; where g saw no wanted results, they are those of w0. ridge: r, as part of
+/* w0: [groups, k, outs], as HnGram counts; where g saw no wanted results, they are those of w0. g stays
+ * as it is, where others are to go. ridge: r, as part of
  * the mean square of an input. gone[groups, k]: inputs that are no more; choose: others are to go. Errors: BUDGET;
  * GRAPH where the numbers are not finite. */
 HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error);
@@ -43,6 +46,9 @@ void hn_obs_system(const HnGram *g, int64_t group, const double *own, double rid
 /* What is lost when inputs at[0..m) of that group go, none of which has gone. */
 double hn_obs_cost(const HnObs *o, int64_t group, const int64_t *at, int64_t m);
 void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m);
+/* They are there again, none of which was gone from the start; hn_obs_cost() tells what that gained. FALSE: rounding
+ * left nothing of them, and they stay away. */
+gboolean hn_obs_restore(HnObs *o, int64_t group, const int64_t *at, int64_t m);
 
 /* The best weights with the inputs that are left, computed anew: as o->w but for what rounding did to that. */
 gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error);

@@ -315,6 +315,8 @@ static gboolean choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs, G
     if (s == HN_PRUNE_OBS) {
         if (!hn_prune_choose(r->out->map, c, obs, score, n, order, loss, r->o->progress, error))
             return FALSE;
+        if (p != NULL && !hn_prune_exchange(r->out->map, c, obs, score, n, order, &loss[n - 1], r->o->progress, error))
+            return FALSE;
         r->out->loss[c] = loss[n - 1];
     } else {
         if (s == HN_PRUNE_WANDA && by_data)

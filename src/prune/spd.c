@@ -17,6 +17,11 @@ static void (*const subtract_tile_at[])(double *const *y, const double *x, const
                                         int64_t m) = HN_TABLE_OF_LEVELS(subtract_tile);
 static const int64_t tile_at[] = { HN_TILE_plain, HN_TILE_avx2, HN_TILE_avx512 };
 
+double hn_spd_dot(const double *a, const double *b, int64_t n)
+{
+    return dot_at[hn_cpu_level()](a, b, n);
+}
+
 void hn_spd_subtract(double *y, const double *x, int64_t ld, const double *t, int64_t m, int64_t n)
 {
     subtract_at[hn_cpu_level()](y, x, ld, t, m, n);

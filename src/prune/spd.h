@@ -16,6 +16,7 @@ void hn_spd_invert(double *l, int64_t n, double *inverse);
 /* x[n, m] becomes A^-1 x, of A's factor. */
 void hn_spd_solve(const double *l, int64_t n, double *x, int64_t m);
 
+double hn_spd_dot(const double *a, const double *b, int64_t n);
 /* y[n] -= sum over i below m of t[i] * x[i, n]; rows of x are `ld` apart. */
 void hn_spd_subtract(double *y, const double *x, int64_t ld, const double *t, int64_t m, int64_t n);
 

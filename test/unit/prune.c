@@ -162,6 +162,20 @@ static void test_obs(void)
         for (int64_t e = 0; e < (K + 1) * OUTS; e++)
             g_assert_cmpfloat_with_epsilon(was[e], o->w[e], 1e-4);
     }
+    /* those that come back are as if they had never gone, and gain what they had cost */
+    for (guint i = 0; i < 2; i++) {
+        g_autofree double *was = g_memdup2(o->w, (K + 1) * OUTS * sizeof *was);
+        g_assert_true(hn_obs_restore(o, 0, gone[i], 2));
+        const double now = error_of(&p, o->w), cost = hn_obs_cost(o, 0, gone[i], 2);
+        g_assert_cmpfloat_with_epsilon(before - now, cost, 1e-3 * cost + 1e-4);
+        g_autofree double *solved = g_memdup2(o->w, (K + 1) * OUTS * sizeof *solved);
+        g_assert_true(hn_obs_settle(o, g, p.w0, 1e-9, &error));
+        for (int64_t e = 0; e < (K + 1) * OUTS; e++)
+            g_assert_cmpfloat_with_epsilon(solved[e], o->w[e], 1e-4);
+        hn_obs_remove(o, 0, gone[i], 2);
+        for (int64_t e = 0; e < (K + 1) * OUTS; e++)
+            g_assert_cmpfloat_with_epsilon(was[e], o->w[e], 1e-4);
+    }
     /* inputs that are no more from the beginning come to the same */
     guint8 all[K + 1] = { 0 };
     for (guint i = 0; i < G_N_ELEMENTS(gone); i++)
@@ -397,6 +411,23 @@ static void test_prune(void)
     /* the same again */
     g_autoptr(HnPruned) again = hn_prune_run(s.map, &s.o, keep, &error);
     g_assert_cmpint(memcmp(p->gone, again->gone, (gsize)hn_channels_count(s.map->channels)), ==, 0);
+}
+
+/* The first channel is the sum of the others, and of little else; the result is that sum. The one that costs least goes
+ * first, and has to come back where a single one is to stay. */
+static void test_exchange(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new("opset 17\n"
+                                    "%h = MatMul(%x:f32[8,3], p:f32[3,3]={1,1,0, 1,0,1, 0.05,0,0})\n"
+                                    "%y = MatMul(%h, q:f32[3,1]={0,1,1})\n");
+    g_assert_cmpuint(s.map->classes->len, ==, 1);
+    int keep[] = { 1 };
+    g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_no_error(error);
+    for (int i = 0; i < hn_channels_count(s.map->channels); i++)
+        g_assert_cmpint(p->gone[i], ==, s.map->class_of[i] == 0 && s.map->place_of[i] > 0);
+    g_assert_cmpfloat(p->loss[0], <, 0.01);
 }
 
 /* Layers without a bias get one by the fit, of the channels that are left. */
@@ -770,6 +801,7 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/zeros", test_zeros);
     g_test_add_func("/prune/share", test_share);
     g_test_add_func("/prune/run", test_prune);
+    g_test_add_func("/prune/exchange", test_exchange);
     g_test_add_func("/prune/unbiased", test_unbiased);
     g_test_add_func("/prune/learner", test_learner);
     g_test_add_func("/prune/taylor", test_taylor);
