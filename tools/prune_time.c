@@ -63,8 +63,10 @@ gboolean prune_in_time(Prune *q, const char *name, PruneLearnFn learn, GError **
 {
     HnScore s;
     GError *failure = NULL;
-    if (was_left_out(q, name))
+    if (was_left_out(q, name)) {
+        g_ptr_array_add(q->left_out, (gpointer)name);
         return TRUE;
+    }
     hn_tune_phase(&q->limits, 1, prune_reserve(q));
     const gboolean ok = learn(q, name, &failure);
     if (ok) {

@@ -94,7 +94,7 @@ prunes() {
 
 @test "prune: outputs of which little is left are named, with the reason" {
     "$root/.deps/venv/bin/python" -c "import numpy as np; np.savez('images.npz', image=np.load('$digits/train.npz')['image'])"
-    prunes --calib images.npz --samples 3 --ratio 0.6 --force
+    prunes --calib images.npz --samples 4 --ratio 0.6 --force
     holds '.outputs[0] | .spread_db < 13 and .seen_db > 13 and .reason == "samples are few"'
     prunes --calib images.npz --samples 256 --ratio 0.9 --force
     holds '.outputs[0] | .spread_db < 13 and (.reason | type) == "string"'
@@ -102,7 +102,7 @@ prunes() {
     holds '.outputs[0] | .spread_db > 13 and .reason == null'
     prunes --calib images.npz --samples 6 --ratio 0.1 --force
     holds '.outputs[0] | (.reason == null) == (.spread_db > 13 and 2 * (.seen_db - .spread_db) <= .spread_db - 13)'
-    run hone-prune "$digits/model.onnx" --calib images.npz --samples 3 --ratio 0.6 --force -o out.onnx
+    run hone-prune "$digits/model.onnx" --calib images.npz --samples 4 --ratio 0.6 --force -o out.onnx
     [[ "$output" =~ "output '"[^\']*"': its error is "[0-9.-]*" dB below its spread, "[0-9.]*" dB on samples that weights were fitted to: samples are few" ]]
 }
 
@@ -203,7 +203,10 @@ END
         hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --max-drop 1% --time-budget 1ms -o no.onnx
     [ ! -e no.onnx ]
     start=$(date +%s)
-    prunes --calib "$digits/train.npz" --samples 256 --flops 0.5x --finetune 1000000 --time-budget 8s
+    run --separate-stderr hone-prune --json=report.json -o out.onnx "$digits/model.onnx" --calib "$digits/train.npz" \
+        --samples 256 --flops 0.5x --finetune 1000000 --time-budget 8s
+    [ "$status" -eq 0 ] || explain
+    schema prune report.json
     [ $(($(date +%s) - start)) -le 24 ] # it would learn for days
     [[ $stderr == *"there was no time for 'finetune'"* ]]
     holds '[.repairs[].name] == ["fit"]'
