@@ -58,7 +58,7 @@ static gboolean guard_loss(const Distill *q, GError **error)
     const HnJudgement *a = &q->after, *b = &q->before;
     const char *metric;
     const double now = distill_metric(a, &metric), old = distill_metric(b, &metric);
-    if (q->p->force || hn_judgement_better(a, b))
+    if (q->p->force || q->recipe != NULL || hn_judgement_better(a, b)) /* the recipe's bytes were judged before */
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
                 WHAT "'s %s is %.4g on %" G_GINT64_FORMAT " samples%s, and was %.4g before: a lower '--lr', or more "
