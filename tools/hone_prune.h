@@ -208,9 +208,7 @@ gboolean prune_choose(Prune *q, GError **error);
 void prune_start_clock(Prune *q);
 /* Seconds that the race at the end and writing need. */
 double prune_reserve(const Prune *q);
-/* The phase is over. TRUE, and no failure any more: its time was. */
-gboolean prune_was_cut(Prune *q, GError **failure);
-/* A failure that comes of that says so. */
+/* A failure that comes of the phase's end says so. */
 void prune_too_late(Prune *q, GError **failure);
 /* Of each model's runs, in a race. */
 double prune_race_seconds(const Prune *q, double most);

@@ -99,7 +99,7 @@ static gboolean race(Quantize *q, double part, GError **error)
     const gboolean ok =
         hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, &failure);
     q->has_speedup = ok && isfinite(q->speedup.effect.effect);
-    if (!ok && !quantize_was_cut(q, &failure)) {
+    if (!ok && !hn_tune_was_cut(&q->limits, &failure)) {
         g_propagate_error(error, failure);
         return FALSE;
     }
@@ -278,7 +278,7 @@ static gboolean find_in_time(Quantize *q, GError **error)
 {
     GError *failure = NULL;
     const gboolean found = find_plan(q, &failure);
-    gboolean cut = !found && quantize_was_cut(q, &failure);
+    gboolean cut = !found && hn_tune_was_cut(&q->limits, &failure);
     if (!found && !cut && q->reserve > 0 && q->search.plan != NULL &&
         g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
         hn_context_warn(q->ctx, "the search ended early: %s", failure->message);

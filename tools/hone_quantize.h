@@ -180,8 +180,6 @@ void quantize_take_safe(Quantize *q); /* as the result */
 /* Seconds for a last race and for writing, and for the latter alone. */
 double quantize_reserve(const Quantize *q);
 double quantize_reserve_write(const Quantize *q);
-/* Was it a phase's time that was over? Then *failure is gone. The phase has ended in any case. */
-gboolean quantize_was_cut(Quantize *q, GError **failure);
 /* *failure, as it is to be told: FALSE. */
 gboolean quantize_too_late(Quantize *q, GError *failure, GError **error);
 void quantize_clear_safe(Quantize *q);

@@ -12,11 +12,16 @@ gboolean prune_score(HnScorer *by, const HnPruned *p, HnScore *s, GError **error
     return m != NULL && hn_scorer_run(by, m, s, error);
 }
 
+static void free_folds(HnPruned **folds, int64_t n)
+{
+    for (int64_t i = 0; folds != NULL && i < n; i++)
+        hn_pruned_free(folds[i]);
+    g_free(folds);
+}
+
 void prune_clear_folds(Prune *q)
 {
-    for (int64_t i = 0; q->folds != NULL && i < q->held; i++)
-        hn_pruned_free(q->folds[i]);
-    g_clear_pointer(&q->folds, g_free);
+    free_folds(g_steal_pointer(&q->folds), q->held);
 }
 
 /* Of all samples but one, *rest. */
@@ -114,9 +119,7 @@ static void swap(Prune *q, Repaired *r)
 static void repaired_clear(const Prune *q, Repaired *r)
 {
     hn_pruned_free(r->pruned);
-    for (int64_t i = 0; r->folds != NULL && i < q->held; i++)
-        hn_pruned_free(r->folds[i]);
-    g_free(r->folds);
+    free_folds(r->folds, q->held);
 }
 
 typedef HnPruned *(*RepairFn)(const HnPruned *p, const HnPruneOptions *o, GError **error);
@@ -249,9 +252,7 @@ gboolean prune_put_judged(Prune *q, PruneJudged *j, GError **error)
 void prune_judged_clear(PruneJudged *j)
 {
     hn_pruned_free(j->pruned);
-    for (int64_t i = 0; j->folds != NULL && i < j->n_folds; i++)
-        hn_pruned_free(j->folds[i]);
-    g_free(j->folds);
+    free_folds(j->folds, j->n_folds);
     g_clear_pointer(&j->repairs, g_array_unref);
     *j = (PruneJudged){ 0 };
 }

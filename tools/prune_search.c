@@ -49,6 +49,18 @@ static gboolean settle(Prune *q, Choice *c, GError **error)
     return q->pruned != NULL && (q->scorer == NULL || prune_repair(q, error));
 }
 
+/* Is s, which `by` (NULL: a journal) found, within --max-drop? */
+static gboolean is_within(const Prune *q, HnScorer *by, const HnScore *s)
+{
+    HnGoals goals = { 0 };
+    HnScore original;
+    if (isnan(q->max_drop) || by == NULL)
+        return TRUE;
+    hn_scorer_original(by, &original);
+    hn_scorer_goals(by, q->max_drop, &goals);
+    return hn_goals_met(&goals, s, &original);
+}
+
 /* --- several choices ---------------------------------------------------------------------------------------------- */
 
 /* The score of q's widths on the samples that layers are fitted to; *made is NULL where it was known. */
@@ -64,18 +76,6 @@ static gboolean try_choice(Prune *q, HnPruned **made, HnScore *s, GError **error
         return FALSE;
     *made = g_steal_pointer(&p);
     return TRUE;
-}
-
-/* Is s, on the samples that layers are fitted to, within --max-drop? */
-static gboolean chooser_allows(const Prune *q, const HnScore *s)
-{
-    HnGoals goals = { 0 };
-    HnScore original;
-    if (isnan(q->max_drop) || q->chooser == NULL)
-        return TRUE;
-    hn_scorer_original(q->chooser, &original);
-    hn_scorer_goals(q->chooser, q->max_drop, &goals);
-    return hn_goals_met(&goals, s, &original);
 }
 
 /* Is there time for another choice behind one that took so long, and for repairing what is taken? */
@@ -106,7 +106,7 @@ static gboolean prune_best(Prune *q, GError **error)
         if (n > 1) {
             g_autofree char *what = g_strdup_printf("widths %u of %u", i + 1, n);
             if (!try_choice(q, &made, &s, error) ||
-                !prune_note_point(q, what, NULL, q->keep, &s, NAN, chooser_allows(q, &s), error)) {
+                !prune_note_point(q, what, NULL, q->keep, &s, NAN, is_within(q, q->chooser, &s), error)) {
                 hn_pruned_free(made);
                 return FALSE;
             }
@@ -125,13 +125,6 @@ static gboolean prune_best(Prune *q, GError **error)
 
 /* --- a search by loss --------------------------------------------------------------------------------------------- */
 
-static gboolean is_met(const Prune *q)
-{
-    HnGoals goals = { 0 };
-    hn_scorer_goals(q->scorer, q->max_drop, &goals);
-    return hn_goals_met(&goals, &q->score, &q->original);
-}
-
 /* q->score of q's widths. What is too bad where each sample had a part in it is not made again without each of them. */
 static gboolean judge_part(Prune *q, GError **error)
 {
@@ -143,7 +136,7 @@ static gboolean judge_part(Prune *q, GError **error)
     if (prune_leaves_out(q)) {
         if (!prune_score(q->scorer, q->pruned, &q->score, error))
             return FALSE;
-        if (!is_met(q))
+        if (!is_within(q, q->scorer, &q->score))
             return prune_note_score(q, hash, "part", &q->score, error);
     }
     return prune_repair(q, error) && prune_note_score(q, hash, "part", &q->score, error);
@@ -158,7 +151,7 @@ static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
     prune_clear_folds(q);
     if (!prune_widths_for(q, part, &cost, error) || !judge_part(q, error))
         return FALSE;
-    *met = is_met(q);
+    *met = is_within(q, q->scorer, &q->score);
     g_autofree char *what = g_strdup_printf("%.3g of the operations", part);
     if (!prune_note_point(q, what, NULL, q->keep, &q->score, NAN, *met, error))
         return FALSE;
@@ -194,7 +187,7 @@ static gboolean search(Prune *q, GError **error)
         gboolean met;
         hn_progress_tell(&q->ctx->progress, "search", i, (guint64)ceil(-log2(NEAREST)));
         if (hn_progress_stop(&q->ctx->progress, &failure) || !try_part(q, part, &met, &failure)) {
-            if (prune_was_cut(q, &failure))
+            if (hn_tune_was_cut(&q->limits, &failure))
                 break;
             g_propagate_error(error, failure);
             return FALSE;

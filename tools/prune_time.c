@@ -1,12 +1,7 @@
 /* hone-prune: --time-budget covers all of it: choosing and repairing, learning where there is time, a race, writing. */
-#include <math.h>
-#include <string.h>
-
 #include "base/jsonread.h"
 #include "hone_prune.h"
 
-#define RACE_PART 0.25  /* of the whole time: for the race at the end ... */
-#define RACE_MOST 12.0  /* ... seconds at most */
 #define RACE_LEAST 0.1  /* seconds of runs of each model */
 #define RACE_MODELS 2.4 /* they, and what is beside their runs */
 #define WRITE 0.2       /* seconds: the file is written, read and run */
@@ -21,21 +16,12 @@ void prune_start_clock(Prune *q)
 
 double prune_reserve(const Prune *q)
 {
-    return q->limits.last == 0 ? 0 : WRITE + fmin(RACE_PART * q->limits.seconds, RACE_MOST);
-}
-
-gboolean prune_was_cut(Prune *q, GError **failure)
-{
-    const gboolean halted = hn_tune_phase_end(&q->limits);
-    if (!halted || !g_error_matches(*failure, HN_ERROR, HN_ERROR_BUDGET))
-        return FALSE;
-    g_clear_error(failure);
-    return TRUE;
+    return q->limits.last == 0 ? 0 : WRITE + hn_tune_race_seconds(&q->limits);
 }
 
 void prune_too_late(Prune *q, GError **failure)
 {
-    if (prune_was_cut(q, failure))
+    if (hn_tune_was_cut(&q->limits, failure))
         g_set_error(failure, HN_ERROR, HN_ERROR_BUDGET,
                     "the time of '--time-budget' was over before the model was pruned: %g s are too few for it and its "
                     "samples",
@@ -73,7 +59,7 @@ gboolean prune_in_time(Prune *q, const char *name, PruneLearnFn learn, GError **
         (void)hn_tune_phase_end(&q->limits);
         return TRUE;
     }
-    if (!prune_was_cut(q, &failure)) {
+    if (!hn_tune_was_cut(&q->limits, &failure)) {
         g_propagate_error(error, failure);
         return FALSE;
     }

@@ -1,12 +1,8 @@
 /* hone-quantize: --time-budget covers all of it. A safe plan comes first, and is written if nothing better is known. */
-#include <math.h>
-
 #include "base/clock.h"
 #include "hone_quantize.h"
 
 #define SAFE_LEFT 0.08 /* of the whole time: what the search for a safe plan leaves; without one nothing is written */
-#define RACE_PART 0.25 /* of the whole time: for races at the end ... */
-#define RACE_MOST 12.0 /* ... seconds at most */
 #define WRITES 4       /* times as long as the safe plan's model took: to build another one, count, write and read it */
 #define WRITE_RUNS 2   /* samples' time: the file is opened and run */
 #define LEAST_WRITE 0.1
@@ -71,7 +67,7 @@ gboolean quantize_find_safe(Quantize *q, GError **error)
     if (!wanted || (q->safe_base = weights_only(q)) == NULL)
         return TRUE;
     hn_tune_phase(&q->limits, 1, SAFE_LEFT * q->limits.seconds);
-    if (!search(q, &failure) && !quantize_was_cut(q, &failure)) {
+    if (!search(q, &failure) && !hn_tune_was_cut(&q->limits, &failure)) {
         g_propagate_error(error, failure);
         return FALSE;
     }
@@ -112,21 +108,12 @@ double quantize_reserve_write(const Quantize *q)
 
 double quantize_reserve(const Quantize *q)
 {
-    return quantize_reserve_write(q) + fmin(RACE_PART * q->limits.seconds, RACE_MOST);
-}
-
-gboolean quantize_was_cut(Quantize *q, GError **failure)
-{
-    const gboolean halted = hn_tune_phase_end(&q->limits);
-    if (!halted || !g_error_matches(*failure, HN_ERROR, HN_ERROR_BUDGET))
-        return FALSE;
-    g_clear_error(failure);
-    return TRUE;
+    return quantize_reserve_write(q) + hn_tune_race_seconds(&q->limits);
 }
 
 gboolean quantize_too_late(Quantize *q, GError *failure, GError **error)
 {
-    if (quantize_was_cut(q, &failure))
+    if (hn_tune_was_cut(&q->limits, &failure))
         g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
                     "the time of '--time-budget' was over before a plan was found: %g s are too few for this model and "
                     "its samples",

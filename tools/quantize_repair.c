@@ -88,7 +88,7 @@ gboolean quantize_repair(Quantize *q, GError **error)
     const HnRepairOptions o = options_of(q, wanted);
     q->repairs_wanted = wanted;
     GError *failure = NULL;
-    if (!hn_quant_repair(&q->base, &o, &q->repairs, &failure) && !quantize_was_cut(q, &failure)) {
+    if (!hn_quant_repair(&q->base, &o, &q->repairs, &failure) && !hn_tune_was_cut(&q->limits, &failure)) {
         if (q->reserve == 0 || !g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
             g_propagate_error(error, failure);
             return FALSE;

@@ -3,6 +3,10 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/error.h"
+
+#define RACE_PART 0.25 /* of the whole time: for races at the end ... */
+#define RACE_MOST 12.0 /* ... seconds at most */
 
 /* A thread that sleeps until a phase is over. */
 struct HnTuneWatch {
@@ -84,6 +88,20 @@ gboolean hn_tune_phase_end(HnTuneBudget *b)
     b->end = 0;
     b->late = FALSE;
     return b->halt != NULL && g_atomic_int_compare_and_exchange(b->halt, HN_HALT_PHASE, HN_HALT_NOT);
+}
+
+gboolean hn_tune_was_cut(HnTuneBudget *b, GError **failure)
+{
+    const gboolean halted = hn_tune_phase_end(b);
+    if (!halted || !g_error_matches(*failure, HN_ERROR, HN_ERROR_BUDGET))
+        return FALSE;
+    g_clear_error(failure);
+    return TRUE;
+}
+
+double hn_tune_race_seconds(const HnTuneBudget *b)
+{
+    return b->last == 0 ? 0 : fmin(RACE_PART * b->seconds, RACE_MOST);
 }
 
 void hn_tune_clear(HnTuneBudget *b)

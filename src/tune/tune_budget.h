@@ -33,8 +33,12 @@ void hn_tune_start_at(HnTuneBudget *b, guint64 since);
 void hn_tune_phase(HnTuneBudget *b, double part, double reserve);
 /* It is over, and what follows is not halted. TRUE: it was halted. */
 gboolean hn_tune_phase_end(HnTuneBudget *b);
+/* It is over. TRUE, and *failure is none any more: that is what it came of. */
+gboolean hn_tune_was_cut(HnTuneBudget *b, GError **failure);
 /* Seconds up to the end of it all; infinite: no limit. */
 double hn_tune_left(const HnTuneBudget *b);
+/* Seconds of the whole time that a race at the end may take; 0: no limit. */
+double hn_tune_race_seconds(const HnTuneBudget *b);
 void hn_tune_clear(HnTuneBudget *b);
 
 /* b may be NULL from here on: no limits. */
