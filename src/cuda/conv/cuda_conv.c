@@ -259,9 +259,21 @@ static gboolean grad_run(HnStep *s, GError **error)
            (c->bias == NULL || hn_cuda_launch(s, c->bias, c->bias_grid, &b, error));
 }
 
+/* Nanoseconds, about, of a thread for each pixel: a launch, and what is multiplied. */
+static double direct_ns(const HnConvPlan *p)
+{
+    const double terms = (double)p->in_channels * (double)p->taps;
+    return 3000 + (double)p->batch * (double)p->group * (double)p->out_channels * (double)p->y_plane * terms / 2000;
+}
+
 static const char *conv_reject(const HnStep *s)
 {
-    return reject(s, FORWARD);
+    HnConvPlan p;
+    const char *reason = reject(s, FORWARD);
+    if (reason != NULL)
+        return reason;
+    (void)hn_cuda_conv_reject(s, &p);
+    return hn_cuda_conv_last_pays(s, direct_ns(&p)) ? "channels last takes less time" : NULL;
 }
 
 static gboolean conv_prepare(HnStep *s, GError **error)
@@ -313,6 +325,7 @@ static const HnKernel weight_grad = {
     .release = hn_cuda_release,
 };
 
-const HnKernel *const hn_cuda_conv[] = { &hn_cuda_conv_depthwise, &hn_cuda_conv_packed, &conv, NULL };
+const HnKernel *const hn_cuda_conv[] = { &hn_cuda_conv_depthwise, &hn_cuda_conv_packed, &conv, &hn_cuda_conv_last,
+                                         NULL };
 const HnKernel *const hn_cuda_convtranspose[] = { &transposed, NULL };
 const HnKernel *const hn_cuda_convweightgrad[] = { &weight_grad, NULL };

@@ -11,6 +11,9 @@ G_BEGIN_DECLS
 /* Why no kernel of a convolution takes the step; NULL: `p` says what it computes, one result at least. */
 const char *hn_cuda_conv_reject(const HnStep *s, HnConvPlan *p);
 
-extern const HnKernel hn_cuda_conv_depthwise, hn_cuda_conv_packed;
+/* Channels last takes less time than plain_ns, that of the kernel which reads and makes plain values. */
+gboolean hn_cuda_conv_last_pays(const HnStep *s, double plain_ns);
+
+extern const HnKernel hn_cuda_conv_depthwise, hn_cuda_conv_last, hn_cuda_conv_packed;
 
 G_END_DECLS

@@ -1,5 +1,6 @@
 #include "cuda/conv/cuda_conv_end.h"
 
+#include "cuda/core/cuda_layout.h"
 #include "op/ops.h"
 #include "run/element_program.h"
 
@@ -105,6 +106,9 @@ void hn_cuda_end_init(HnStep *s, HnCudaEnd *e)
 void hn_cuda_end_place(const HnStep *s, HnCudaEnd *e)
 {
     for (int k = 0; k < e->n; k++)
-        if (e->at[k].of != HN_CUDA_END_NONE)
-            e->at[k].x = hn_cuda_in_address(s, port_of(s, k, 1 - s->fused_at[k]));
+        if (e->at[k].of != HN_CUDA_END_NONE) {
+            const int port = port_of(s, k, 1 - s->fused_at[k]);
+            e->at[k].x = hn_cuda_in_address(s, port);
+            e->at[k].pitch = e->at[k].of == HN_CUDA_END_ELEMENT ? hn_cuda_pitch(s->in[port].slot) : 0;
+        }
 }

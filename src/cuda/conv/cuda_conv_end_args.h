@@ -16,6 +16,7 @@ typedef struct {
     uint64_t x;
     float a, b;
     int32_t code, of; /* HnElementCode; HN_CUDA_END_NONE ... */
+    int64_t pitch;    /* x channels last: elements from a pixel to the next */
 } HnCudaEndDo;
 
 typedef struct {

@@ -57,6 +57,8 @@ static const Form forms[] = {
     WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1050 }, { 0, 800 }, { 0, 0 }),
 };
 
+/* Nanoseconds of a launch, about, with what a block does before and behind its stages. */
+#define LAUNCH_NS 2500
 /* Nanoseconds that sharing the terms costs, and each part of them: as often as a thread adds eight results. */
 #define SPLIT_NS 1500
 #define PART_NS 300
@@ -221,7 +223,9 @@ static const char *packed_reject(const HnStep *s)
         return "too few channels for a tile";
     if (!fits_list(&p))
         return "a window that reaches too far, or 2^30 elements of a group";
-    return choose(s, &p, &h) ? NULL : "more blocks than a launch has";
+    if (!choose(s, &p, &h))
+        return "more blocks than a launch has";
+    return hn_cuda_conv_last_pays(s, LAUNCH_NS + (double)h.ns) ? "channels last takes less time" : NULL;
 }
 
 /* --- what is packed ----------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "cuda/core/cuda_backend.h"
 
 #include "cuda/core/cuda_kernel.h"
+#include "cuda/core/cuda_layout.h"
 #include "cuda/elementwise/cuda_elements.h"
 #include "run/element_program.h"
 
@@ -246,28 +247,25 @@ static const HnKernel *const *cuda_kernels(const HnOp *op)
     return NULL;
 }
 
-static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
-{
-    return a == b;
-}
-
-#define DEVICE(i, text)                    \
-    [i] = {                                \
-        .name = text,                      \
-        .index = i,                        \
-        .memory = &hn_cuda_memory,         \
-        .open = cuda_open,                 \
-        .close = cuda_close,               \
-        .open_apart = cuda_open_apart,     \
-        .stream_new = cuda_stream_new,     \
-        .stream_free = cuda_stream_free,   \
-        .kernels = cuda_kernels,           \
-        .group = &hn_cuda_group,           \
-        .group_takes = hn_element_takes,   \
-        .layout_equal = cuda_layout_equal, \
-        .lowers = TRUE,                    \
-        .computes = TRUE,                  \
-        .state = hn_cuda_state,            \
+#define DEVICE(i, text)                       \
+    [i] = {                                   \
+        .name = text,                         \
+        .index = i,                           \
+        .memory = &hn_cuda_memory,            \
+        .open = cuda_open,                    \
+        .close = cuda_close,                  \
+        .open_apart = cuda_open_apart,        \
+        .stream_new = cuda_stream_new,        \
+        .stream_free = cuda_stream_free,      \
+        .kernels = cuda_kernels,              \
+        .group = &hn_cuda_group,              \
+        .group_takes = hn_element_takes,      \
+        .layout_equal = hn_cuda_layout_equal, \
+        .layout_view = hn_cuda_layout_view,   \
+        .reorders = hn_cuda_reorders,         \
+        .lowers = TRUE,                       \
+        .computes = TRUE,                     \
+        .state = hn_cuda_state,               \
     }
 
 const HnBackend *hn_backend_cuda(int index)

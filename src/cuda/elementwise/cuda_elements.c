@@ -9,6 +9,7 @@
 
 #include "cuda/elementwise/cuda_elements_args.h"
 #include "cuda/elementwise/cuda_map_args.h"
+#include "cuda/elementwise/cuda_view.h"
 #include "cuda/elementwise/cuda_walk.h"
 #include "op/index.h"
 #include "op/ops.h"
@@ -146,15 +147,13 @@ static int place_strides(HnCudaMany *t, const int64_t *strides, int *used)
 }
 
 /* Operands of the program as they lie under the result: how many strides there are. */
-static int write_ports(HnCudaMany *t, const HnStep *s)
+static int write_ports(HnCudaMany *t, const HnStep *s, const HnCudaView *v)
 {
-    const HnTensor *x[HN_CUDA_MANY_PORTS];
+    HnTensor *const *x = v->x;
     g_autofree HnCudaSeen *seen = g_new0(HnCudaSeen, (gsize)s->n_in);
     HnCudaWalk w;
     int used = 0;
-    for (int i = 0; i < s->n_in; i++)
-        x[i] = s->in[i].unread ? NULL : hn_cuda_in(s, i);
-    hn_cuda_walk(&w, seen, hn_cuda_out(s, 0), x, s->n_in);
+    hn_cuda_walk(&w, seen, v->z, (const HnTensor *const *)x, s->n_in);
     t->shape = w.shape;
     memcpy(t->axis, w.axis, sizeof t->axis);
     for (int i = 0; i < s->n_in; i++) {
@@ -243,10 +242,9 @@ static gboolean source_of(const HnCudaMany *t, int port, HnDtype type, HnCudaMap
     return TRUE;
 }
 
-static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMany *t, GError **error)
+static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMany *t, const HnTensor *z, GError **error)
 {
     Elements *e = s->state;
-    const HnTensor *z = hn_cuda_out(s, 0);
     const HnElementDo *d = &p->at[0];
     int n = 0;
     const char *name = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_of(d->fn.code, &n) : NULL;
@@ -302,8 +300,10 @@ static gboolean elements_prepare(HnStep *s, GError **error)
         spare = MAX(spare, more);
     }
     registers += spare;
-    const int strides = write_ports(t, s);
-    const gboolean chosen = choose_map(s, p, t, error);
+    HnCudaView *v = hn_cuda_view_new(s);
+    const int strides = write_ports(t, s, v);
+    const gboolean chosen = choose_map(s, p, t, v->z, error);
+    hn_cuda_view_free(v);
     hn_element_program_free(p);
     if (!chosen)
         return FALSE;

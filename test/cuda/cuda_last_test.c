@@ -1,0 +1,124 @@
+/*
+ * Values channels last between kernels of the CUDA backend, over the emulated driver: right results, and steps that
+ * bring values into another layout only where they are expected.
+ */
+#include "../unit/run_model.h"
+#include "backends.h"
+#include "cuda/core/cuda_backend.h"
+
+typedef struct {
+    const char *text; /* TYPE stands for the element type */
+    int reorders;
+    double rtol;
+} Region;
+
+static void count_reorders(const HnStep *s, int depth, gpointer data)
+{
+    (void)depth;
+    *(int *)data += s->node == NULL && s->kernel != NULL && g_str_has_prefix(s->kernel->name, "cuda.reorder");
+}
+
+static void run_region(const char *text, int reorders, double rtol, double atol)
+{
+    g_autoptr(GError) error = NULL;
+    HnModel *m = test_model(text);
+    HnSession *s = test_session(m, hn_backend_cuda(0),
+                                &(HnSessionOptions){ .threads = 1, .prefer = "cuda.conv_last", .strict = TRUE });
+    HnSession *ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    g_autoptr(GPtrArray) want = test_run(ref, in);
+    for (int run = 0; run < 3; run++) {
+        g_autoptr(GPtrArray) got = test_run(s, in);
+        for (guint k = 0; k < want->len; k++)
+            test_assert_close(got->pdata[k], want->pdata[k], rtol, atol, text);
+    }
+    int n = 0;
+    hn_session_foreach_step(s, count_reorders, &n);
+    if (n != reorders)
+        g_error("%d reorders, not %d: %s", n, reorders, text);
+    hn_session_free(s);
+    hn_session_free(ref);
+    hn_model_free(m);
+}
+
+static void run_types(const char *text, int reorders)
+{
+    static const struct {
+        const char *name;
+        double rtol, atol;
+    } types[] = { { "f32", 1e-4, 1e-4 }, { "f16", 1e-2, 2e-2 }, { "bf16", 6e-2, 2e-1 } };
+    for (guint i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_auto(GStrv) pieces = g_strsplit(text, "TYPE", -1);
+        g_autofree char *typed = g_strjoinv(types[i].name, pieces);
+        run_region(typed, reorders, types[i].rtol, types[i].atol);
+    }
+}
+
+/* One after the other: x is brought there, and the last one makes plain values. */
+static void test_chain(void)
+{
+    run_types("opset 17 graph g(%x:TYPE[2,3,9,7]) -> (%y) { %a = Conv(%x, w:TYPE[24,3,3,3], b:TYPE[24]) pads=[1,1,1,1] "
+              "%r = Relu(%a) %y = Conv(%r, v:TYPE[12,24,1,1]) }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[1,17,11]) -> (%y) { %a = Conv(%x, w:TYPE[10,17,3]) pads=[1,1] dilations=[1] "
+              "%y = Conv(%a, v:TYPE[40,10,2]) strides=[2] }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[2,20,9,10]) -> (%y) { %a = Conv(%x, w:TYPE[70,20,3,2], b:TYPE[70]) "
+              "pads=[2,1,0,1] strides=[2,1] dilations=[1,2] %y = Conv(%a, v:TYPE[9,70,5,3]) pads=[2,1,2,1] }",
+              1);
+}
+
+/* What is added and multiplied lies there, too, or is a number for each channel. */
+static void test_residual(void)
+{
+    run_types("opset 17 graph g(%x:TYPE[1,16,8,9]) -> (%y) { %a = Conv(%x, w:TYPE[16,16,3,3], bias:TYPE[16]) "
+              "pads=[1,1,1,1] %s = Conv(%x, u:TYPE[16,16,1,1]) %b = Add(%a, %s) %c = Mul(%b, k:TYPE[16,1,1]) "
+              "%d = Clip(%c, lo:TYPE[]={-0.5}, hi:TYPE[]={0.75}) %y = Conv(%d, v:TYPE[8,16,1,1]) }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[1,12,8,9]) -> (%y) { %a = Conv(%x, w:TYPE[12,12,3,3], bias:TYPE[12]) "
+              "pads=[1,1,1,1] %s = Conv(%x, u:TYPE[12,12,1,1]) %b = Add(%a, %s) %c = Tanh(%b) %d = Mul(%c, %s) "
+              "%y = Conv(%d, v:TYPE[8,12,1,1]) }",
+              1);
+}
+
+/* Element-wise nodes in between: of one shape, of a number for each channel of an image, of a mask. */
+static void test_elements(void)
+{
+    run_types("opset 17 graph g(%x:TYPE[2,16,5,4], %g:TYPE[2,16,1,1], %m:TYPE[2,1,5,4]) -> (%y) { "
+              "%a = Conv(%x, w:TYPE[16,16,1,1]) %b = Tanh(%a) %c = Mul(%b, %g) %d = Mul(%c, %m) %e = Softplus(%d) "
+              "%f = Add(%e, %b) %y = Conv(%f, v:TYPE[8,16,1,1]) }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[2,20,5,4]) -> (%y, %b) { %a = Conv(%x, w:TYPE[20,20,1,1]) %b = Exp(%a) "
+              "%c = Log(%b) %y = Conv(%c, v:TYPE[8,20,1,1]) }",
+              2);
+}
+
+/* Terms that several blocks share, and tiles of all forms. */
+static void test_forms(void)
+{
+    run_types("opset 17 graph g(%x:TYPE[1,256,3,3]) -> (%y) { %a = Conv(%x, w:TYPE[40,256,3,3], b:TYPE[40]) "
+              "pads=[1,1,1,1] %r = Relu(%a) %y = Conv(%r, v:TYPE[8,40,3,3]) pads=[1,1,1,1] }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[1,256,3,3]) -> (%y) { %y = Conv(%x, w:TYPE[40,256,3,3], b:TYPE[40]) "
+              "pads=[1,1,1,1] }",
+              1);
+}
+
+/* Sums that tensor cores cannot make of f32. */
+static void test_large_numbers(void)
+{
+    run_region("opset 17 graph g(%x:f32[1,4,2,2]) -> (%y) { %a = Mul(%x, k:f32[]={3e38}) %b = Conv(%a, "
+               "w:f32[8,4,1,1]) %c = Mul(%b, j:f32[]={1e-38}) %y = Conv(%c, v:f32[8,8,1,1]) }",
+               1, 1e-4, 1e-3);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cuda/last/chain", test_chain);
+    g_test_add_func("/cuda/last/residual", test_residual);
+    g_test_add_func("/cuda/last/elements", test_elements);
+    g_test_add_func("/cuda/last/forms", test_forms);
+    g_test_add_func("/cuda/last/large-numbers", test_large_numbers);
+    return g_test_run();
+}
