@@ -172,6 +172,10 @@ typedef struct {
     /* For kernels alone; of 0 bytes it is no NULL, either. Error: BUDGET. */
     void *(*alloc)(gpointer device, gsize bytes, GError **error);
     void (*free)(gpointer device, void *data);
+    /* Memory of the host from and to which copies are fastest; NULL without an error: there is no more of it, and
+     * ordinary memory will do. NULL: there is no such memory. Error: BUDGET. */
+    void *(*alloc_pinned)(gpointer device, gsize bytes, GError **error);
+    void (*free_pinned)(gpointer device, void *data);
     /* Enqueued: plain bytes to the device, whose source may be overwritten as soon as it returns, and back to the host,
      * where they are behind wait(). */
     gboolean (*upload)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
@@ -198,6 +202,8 @@ typedef struct {
     /* From hold(TRUE) on nothing begins that is enqueued, until hold(FALSE), or until a millisecond has passed: the
      * device then goes from one step to the next without waiting for the host. NULL: it cannot be. */
     gboolean (*hold)(gpointer stream, gboolean on, GError **error);
+    /* From now on copies may take so many threads of the host; at first 1. NULL: they never take others. */
+    void (*threads)(gpointer stream, int n);
     guint (*launches)(gpointer stream); /* kernels that were enqueued there so far; NULL: they are not counted */
 } HnMemory;
 

@@ -4,6 +4,8 @@
 #include "run/memory.h"
 #include "run/plan.h"
 
+#define PINNED_LEAST ((gsize)64 << 10) /* bytes of a result */
+
 /* --- 4. memory --------------------------------------------------------------------------------------------------- */
 
 static gsize slot_bytes(const HnSlot *s)
@@ -244,15 +246,27 @@ gboolean hn_plan_place(HnPlan *p, GError **error)
 
 typedef struct {
     HnDevice *device;
+    void (*free)(gpointer device, void *data);
     void *data;
+    HnBudget *budget; /* that `bytes` are charged to; NULL mostly */
+    gsize bytes;
 } Lent;
 
 static void give_back(gpointer data)
 {
     Lent *l = data;
-    l->device->backend->memory->free(l->device->handle, l->data);
+    l->free(l->device->handle, l->data);
+    hn_budget_uncharge(l->budget, l->bytes);
+    hn_budget_unref(l->budget);
     hn_device_unref(l->device);
     g_free(l);
+}
+
+static HnTensor *tensor_lent(const HnSlot *s, const Lent *lent)
+{
+    HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, lent->data);
+    t->owner = g_bytes_new_with_free_func(lent->data, lent->bytes, give_back, g_memdup2(lent, sizeof *lent));
+    return t;
 }
 
 HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error)
@@ -261,11 +275,52 @@ HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error)
     void *data = place_alloc(p->exec->env, HN_DEVICE, slot_bytes(s), error);
     if (data == NULL)
         return NULL;
-    HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, data);
-    Lent *l = g_new0(Lent, 1);
-    *l = (Lent){ hn_device_ref(d), data };
-    t->owner = g_bytes_new_with_free_func(data, slot_bytes(s), give_back, l);
-    return t;
+    return tensor_lent(
+        s,
+        &(Lent){ .device = hn_device_ref(d), .free = d->backend->memory->free, .data = data, .bytes = slot_bytes(s) });
+}
+
+/* A result that comes from the device in each run, to the same place, and is large. */
+static gboolean is_pinned(const HnPlan *p, const HnSlot *s)
+{
+    const HnRunEnv *env = p->exec->env;
+    const HnMemory *m = env->backend->memory;
+    if (m == NULL || m->alloc_pinned == NULL || p->exec->owner != NULL || env->o.lasting)
+        return FALSE;
+    return s->where == HN_HOST && s->layout == NULL && s->tensor->bytes >= PINNED_LEAST &&
+           hn_step_is_move(p->steps->pdata[s->first]);
+}
+
+/* NULL without an error: there is no such memory. */
+static HnTensor *tensor_pinned(const HnPlan *p, const HnSlot *s, GError **error)
+{
+    HnDevice *d = p->exec->env->engine->device;
+    HnBudget *budget = p->exec->env->o.budget;
+    const gsize bytes = s->tensor->bytes;
+    if (!hn_budget_charge(budget, bytes, error))
+        return NULL;
+    void *data = d->backend->memory->alloc_pinned(d->handle, bytes, error);
+    if (data == NULL) {
+        hn_budget_uncharge(budget, bytes);
+        return NULL;
+    }
+    return tensor_lent(s, &(Lent){ .device = hn_device_ref(d),
+                                   .free = d->backend->memory->free_pinned,
+                                   .data = data,
+                                   .budget = hn_budget_ref(budget),
+                                   .bytes = bytes });
+}
+
+static HnTensor *tensor_on_host(const HnPlan *p, const HnSlot *s, GError **error)
+{
+    GError *failure = NULL;
+    HnTensor *t = is_pinned(p, s) ? tensor_pinned(p, s, &failure) : NULL;
+    if (failure != NULL) {
+        g_propagate_error(error, failure);
+        return NULL;
+    }
+    return t != NULL ? t
+                     : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, p->exec->env->o.budget, error);
 }
 
 /* A tensor of the slot's logical dims whose bytes are what its layout needs. */
@@ -327,9 +382,8 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
             continue;
         }
         HnTensor *t = s->where == HN_DEVICE ? hn_plan_tensor_there(p, s, error)
-                      : s->layout != NULL
-                          ? tensor_in_layout(s, budget, error)
-                          : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, budget, error);
+                      : s->layout != NULL   ? tensor_in_layout(s, budget, error)
+                                            : tensor_on_host(p, s, error);
         if (t == NULL) {
             const HnNode *n = s->value != NULL ? s->value->producer : NULL;
             g_prefix_error(error, "node '%s': ", n != NULL ? hn_node_label(n) : "reorder");

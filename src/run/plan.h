@@ -273,6 +273,8 @@ gboolean hn_plan_run_segments(HnPlan *p, GError **error);
 gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t);
 /* ... which are enqueued one by one, unrecorded, with marks between them. */
 gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error);
+/* The stream of a session whose options and device are set, and what the device is to know of them. */
+gboolean hn_env_open(HnRunEnv *env, GError **error);
 /* For all that the session has enqueued. */
 gboolean hn_env_wait(const HnRunEnv *env, GError **error);
 /* hn_session_time_device(), hn_session_device_times(). */

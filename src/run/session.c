@@ -452,9 +452,7 @@ HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **er
         hn_budget_ref(env->o.budget);
     env->halt = hn_budget_halt(env->o.budget);
     env->o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
-    if (env->backend->memory != NULL && env->backend->memory->limit != NULL && hn_budget_device_limit(o->budget) > 0)
-        env->backend->memory->limit(env->device, hn_budget_device_limit(o->budget));
-    if (env->backend->stream_new != NULL && (env->stream = env->backend->stream_new(env->device, error)) == NULL)
+    if (!hn_env_open(env, error))
         return NULL;
     s->inputs = e->inputs;
     s->fed = g_new0(HnTensor *, (gsize)e->fed->len + 1);

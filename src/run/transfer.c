@@ -12,6 +12,20 @@
 #include "base/halt.h"
 #include "run/plan.h"
 
+gboolean hn_env_open(HnRunEnv *env, GError **error)
+{
+    const HnBackend *b = env->backend;
+    const HnMemory *m = b->memory;
+    const gsize most = hn_budget_device_limit(env->o.budget);
+    if (m != NULL && m->limit != NULL && most > 0)
+        m->limit(env->device, most);
+    if (b->stream_new != NULL && (env->stream = b->stream_new(env->device, error)) == NULL)
+        return FALSE;
+    if (m != NULL && m->threads != NULL)
+        m->threads(env->stream, env->o.threads);
+    return TRUE;
+}
+
 gboolean hn_env_wait(const HnRunEnv *env, GError **error)
 {
     const HnMemory *m = env->backend->memory;

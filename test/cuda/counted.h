@@ -54,6 +54,14 @@ static int count_alloc(HnCuAddress *address, size_t bytes)
     return calls.real->alloc(address, bytes);
 }
 
+static int count_host_alloc(void **data, size_t bytes, unsigned flags)
+{
+    calls.allocs++;
+    if (calls.fail_alloc > 0 && --calls.fail_alloc == 0)
+        return HN_CU_OUT_OF_MEMORY;
+    return calls.real->host_alloc(data, bytes, flags);
+}
+
 /* Of this device, from now on; `table` stays as long as it does. */
 static inline void count_calls(HnDevice *device, HnCudaDriver *table)
 {
@@ -67,6 +75,7 @@ static inline void count_calls(HnDevice *device, HnCudaDriver *table)
     table->capture_end = count_recording;
     table->graph_launch = count_replay;
     table->alloc = count_alloc;
+    table->host_alloc = count_host_alloc;
     c->driver = table;
 }
 

@@ -367,11 +367,132 @@ static void test_convs(void)
     place_close(&p);
 }
 
+/* Bytes from ordinary memory onto the device and back again, in pieces and whole, beside small ones. */
+static void copy_around(HnCudaStream *t, gsize bytes, uint64_t seed)
+{
+    g_autoptr(GError) error = NULL;
+    const HnMemory *m = &hn_cuda_memory;
+    g_autoptr(HnTensor) x = test_random(HN_F32, 1, (int64_t[]){ (int64_t)(bytes / 4 + 16) }, seed);
+    guint8 *from = (guint8 *)x->data + bytes % 3, small[3] = { 1, 2, (guint8)seed };
+    g_autofree guint8 *back = g_malloc0(bytes + 1), *want = g_memdup2(from, bytes + 1);
+    guint8 *there = m->alloc(t->device, bytes + 3, &error);
+    g_assert_no_error(error);
+    g_assert_true(m->upload(t, there + bytes, small, 3, &error));
+    g_assert_true(m->upload(t, there, from, bytes, &error));
+    memset(from, 0x5a, bytes); /* it may be overwritten */
+    g_assert_true(m->download(t, back, there, bytes, &error));
+    g_assert_true(m->wait(t, &error));
+    g_assert_cmpmem(back, bytes, want, bytes);
+    g_assert_true(m->download(t, small, there + bytes, 3, &error));
+    g_assert_true(m->wait(t, &error));
+    g_assert_cmpuint(small[2], ==, (guint8)seed);
+    g_assert_no_error(error);
+    m->free(t->device, there);
+}
+
+static void test_staged_copies(void)
+{
+    static const gsize sizes[] = { 0, 1, 65536, 65537, 262145, 1048575, 9437201, 700001, 64, 5242880 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnDevice) device = hn_device_new(hn_backend_cuda(0), &error);
+    g_assert_no_error(error);
+    for (int form = 0; form < 4; form++) {
+        HnCudaStream *t = device->backend->stream_new(device->handle, &error);
+        g_assert_no_error(error);
+        hn_cuda_memory.threads(t, form % 2 == 0 ? 1 : 3);
+        t->copying.past = form >= 2;
+        for (guint i = 0; i < G_N_ELEMENTS(sizes); i++)
+            copy_around(t, sizes[i], i);
+        device->backend->stream_free(t);
+    }
+}
+
+static int wait_for_nothing(HnCuEvent e)
+{
+    (void)e;
+    return HN_CU_SUCCESS;
+}
+
+/* Planted: a stage is filled, or read, before the copy from it, or to it, is done. That cannot pass unseen. */
+static void test_stages_not_waited_for(void)
+{
+    g_autoptr(GError) error = NULL;
+    const gsize bytes = 2 * HN_CUDA_STAGES * HN_CUDA_STAGE_BYTES;
+    const HnMemory *m = &hn_cuda_memory;
+    g_autoptr(HnDevice) device = hn_device_new(hn_backend_cuda(0), &error);
+    g_assert_no_error(error);
+    g_autoptr(HnTensor) x = test_random(HN_U8, 1, (int64_t[]){ (int64_t)bytes }, 3);
+    HnCudaDriver hasty;
+    HnCuda *c = device->handle;
+    const HnCudaDriver *real = c->driver;
+    hasty = *real;
+    hasty.event_wait = wait_for_nothing;
+    for (int way = 0; way < 3; way++) {
+        g_autofree guint8 *back = g_malloc0(bytes);
+        HnCudaStream *t = device->backend->stream_new(c, &error);
+        void *there = m->alloc(c, bytes, &error);
+        g_assert_no_error(error);
+        c->driver = way == 1 ? &hasty : real;
+        g_assert_true(m->upload(t, there, x->data, bytes, &error));
+        c->driver = way == 2 ? &hasty : real;
+        g_assert_true(m->wait(t, &error) && m->download(t, back, there, bytes, &error) && m->wait(t, &error));
+        c->driver = real;
+        g_assert_true((memcmp(back, x->data, bytes) == 0) == (way == 0));
+        m->free(c, there);
+        device->backend->stream_free(t);
+    }
+}
+
+/* A large result comes to pinned memory in one copy, unless the next run may need another place for it; a large input
+ * goes there in pieces. */
+static void test_large(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%b:f32[1024], %x:f32[2100,1024]) -> (%y) { %y = Sub(%x, %b) }");
+    for (int form = 0; form < 4; form++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnBudget) budget = hn_budget_new(0);
+        HnSession *s = hn_session_new_on(
+            p.engine, &(HnSessionOptions){ .threads = 1 + form / 2, .lasting = form % 2 != 0, .budget = budget },
+            &error);
+        g_assert_no_error(error);
+        for (uint64_t run = 0; run < 3; run++) {
+            g_autoptr(GPtrArray) in = test_inputs(s, 3 + run);
+            start_counting();
+            run_right(&p, s, in);
+            g_assert_cmpint(calls.uploads, ==, 1 + 9);
+            g_assert_cmpint(calls.downloads, ==, form % 2 != 0 ? 9 : 1);
+            g_assert_cmpint(calls.waits, ==, 1);
+            g_assert_cmpint(calls.allocs, ==, run == 0 ? calls.allocs : 0);
+            g_assert_cmpuint(hn_budget_used(budget), >=, (gsize)2100 * 1024 * 4);
+        }
+        hn_session_free(s);
+        g_assert_cmpuint(hn_budget_used(budget), ==, 0);
+    }
+    g_assert_cmpuint(((const HnCuda *)p.device->handle)->pinned_bytes, ==, 0);
+    place_close(&p);
+}
+
+/* A result outlives session and engine. */
+static void test_pinned_result_stays(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[64,1024]) -> (%y) { %y = Neg(%x) }");
+    HnSession *s = place_session(&p);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3), out = test_run(s, in);
+    const HnTensor *x = in->pdata[0], *y = out->pdata[0];
+    hn_session_free(s);
+    place_close(&p);
+    for (int64_t i = 0; i < 64 * 1024; i++)
+        g_assert_cmpfloat(((const float *)y->data)[i], ==, -((const float *)x->data)[i]);
+}
+
 static const char *const models[] = {
     "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 %y = Softmax(%b) "
     "axis=-1 }",
     "opset 17 graph g(%x:f32[2,8]) -> (%y) { %a = MatMul(%x, w:f32[8,8]) %b = Add(%a, c:f32[8]) %d = Relu(%b) %y = "
     "Softmax(%d) axis=-1 }",
+    "opset 17 graph g(%x:f32[64,512]) -> (%y) { %y = Neg(%x) }",
 };
 
 /* Whichever allocation fails: an error that says so, and nothing is left behind. */
@@ -448,6 +569,10 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/shapes", test_shapes);
     g_test_add_func("/cuda/run/behind-conv", test_behind_conv);
     g_test_add_func("/cuda/run/convs", test_convs);
+    g_test_add_func("/cuda/run/staged-copies", test_staged_copies);
+    g_test_add_func("/cuda/run/stages-not-waited-for", test_stages_not_waited_for);
+    g_test_add_func("/cuda/run/large-inputs-and-results", test_large);
+    g_test_add_func("/cuda/run/pinned-result-stays", test_pinned_result_stays);
     g_test_add_func("/cuda/run/failing-allocations", test_failing_allocations);
     g_test_add_func("/cuda/run/many-contexts", test_many_contexts);
     return g_test_run();

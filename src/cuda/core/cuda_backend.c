@@ -46,6 +46,7 @@ static void cuda_close(gpointer device)
     g_hash_table_unref(c->modules);
     g_hash_table_unref(c->functions);
     g_hash_table_unref(c->blocks);
+    g_hash_table_unref(c->pinned);
     g_mutex_clear(&c->lock);
     g_free(c);
 }
@@ -138,6 +139,7 @@ static gpointer open_context(int index, gboolean apart, GError **error)
     c->modules = g_hash_table_new(g_str_hash, g_str_equal);
     c->functions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     c->blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    c->pinned = g_hash_table_new(NULL, NULL);
     if (start(c, index, error))
         return c;
     cuda_close(c);
@@ -202,12 +204,7 @@ static void cuda_stream_free(gpointer stream)
     const HnCudaDriver *d = t->device->driver;
     if (t->stream != NULL && hn_cuda_enter(t->device, NULL)) {
         d->stream_wait(t->stream);
-        for (int i = 0; i < 2; i++) {
-            if (t->copied[i] != NULL)
-                d->event_destroy(t->copied[i]);
-            if (t->staged[i] != NULL)
-                d->host_free(t->staged[i]);
-        }
+        hn_cuda_free_stages(t);
         for (guint i = 0; i < t->marks->len; i++)
             d->event_destroy(t->marks->pdata[i]);
         hn_cuda_free_complaint(t);
@@ -224,6 +221,8 @@ static gpointer cuda_stream_new(gpointer device, GError **error)
     HnCuda *c = device;
     HnCudaStream *t = g_new0(HnCudaStream, 1);
     t->device = c;
+    t->copying = hn_cuda_copying;
+    t->copying.threads = 1;
     t->marks = g_ptr_array_new();
     g_mutex_init(&t->hold_lock);
     g_cond_init(&t->freed);

@@ -2,7 +2,8 @@
  * The CUDA backend: devices, streams and memory behind HnBackend. cuda_kernel.h is for its kernels.
  *
  * A device is an open context with the modules of kernels loaded so far; sessions share it. A session's stream is a
- * CUDA stream with pinned memory through which what it uploads passes. All functions may be called from any thread.
+ * CUDA stream with pinned memory through which pass what it copies from and to ordinary memory. All functions may be
+ * called from any thread.
  */
 #pragma once
 
@@ -31,17 +32,30 @@ typedef struct {
     GHashTable *functions; /* name -> HnCuFunction, of all modules */
     GHashTable *blocks;    /* allocated memory: HnCuAddress -> gsize * */
     gsize used, limit;     /* bytes: of all blocks, and at most; 0: any */
+    GHashTable *pinned;    /* memory of the host: void * -> its bytes */
+    gsize pinned_bytes;    /* of all of it */
 } HnCuda;
 
+#define HN_CUDA_STAGES 4
 #define HN_CUDA_STAGE_BYTES ((gsize)1 << 20)
+
+/* How the host's part of copies from and to ordinary memory is done: piece by piece, the one before it being on its way
+ * meanwhile. */
+typedef struct {
+    int threads;       /* at most */
+    gsize share;       /* bytes of a piece for each of them */
+    gsize least, most; /* bytes of a piece; HN_CUDA_STAGE_BYTES at most */
+    gboolean past;     /* stores go past the caches */
+} HnCudaCopying;
 
 typedef struct {
     HnCuda *device;
     HnCuStream stream;
-    guint8 *staged[2]; /* pinned, HN_CUDA_STAGE_BYTES each; NULL until something is uploaded */
-    HnCuEvent copied[2];
-    int turn;              /* which one is being filled ... */
-    gsize used;            /* ... up to here */
+    guint8 *stages; /* pinned, HN_CUDA_STAGE_BYTES each; NULL until something is uploaded */
+    HnCuEvent copied[HN_CUDA_STAGES];
+    int turn;   /* which one is being filled ... */
+    gsize used; /* ... up to here */
+    HnCudaCopying copying;
     HnCuAddress complaint; /* 0 until a kernel may complain: its number on the device, ... */
     uint64_t *complained;  /* ... where it is copied to, pinned, ... */
     GArray *complainers;   /* ... and who may */
@@ -66,6 +80,12 @@ HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, G
 gboolean hn_cuda_ask_complaint(HnCudaStream *t, GError **error);
 gboolean hn_cuda_hear_complaint(HnCudaStream *t, GError **error);
 void hn_cuda_free_complaint(HnCudaStream *t);
+
+/* HnMemory's copies between host and device, and what they need; hn_cuda_copying: what streams begin with. */
+gboolean hn_cuda_upload(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
+gboolean hn_cuda_download(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
+void hn_cuda_free_stages(HnCudaStream *t);
+extern const HnCudaCopying hn_cuda_copying;
 
 /* HnBackend.state, HnMemory.hold */
 void hn_cuda_state(int index, gpointer device, HnDeviceState *out);

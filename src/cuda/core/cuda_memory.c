@@ -1,9 +1,11 @@
 /*
  * Memory of a CUDA device, copies, and recorded work.
  */
-#include <string.h>
+#include <unistd.h>
 
 #include "cuda/core/cuda_backend.h"
+
+#define PINNED_PART 8
 
 /* What is needed, what was free for it, what it may be; under the lock. */
 static void set_too_little(const HnCuda *c, gsize bytes, GError **error)
@@ -64,6 +66,41 @@ static void cuda_free(gpointer device, void *data)
         c->driver->free((HnCuAddress)address);
 }
 
+/* Of the host's memory at most, so that others find room, too. */
+static gsize most_pinned(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (gsize)pages / PINNED_PART * (gsize)page : 0;
+}
+
+static void *cuda_alloc_pinned(gpointer device, gsize bytes, GError **error)
+{
+    HnCuda *c = device;
+    void *data = NULL;
+    bytes = MAX(bytes, 1);
+    if (!hn_cuda_enter(c, error))
+        return NULL;
+    g_mutex_lock(&c->lock);
+    if (bytes <= most_pinned() && c->pinned_bytes <= most_pinned() - bytes &&
+        hn_cuda_check(c, c->driver->host_alloc(&data, bytes, 0), "allocating pinned memory", error)) {
+        g_hash_table_insert(c->pinned, data, GSIZE_TO_POINTER(bytes));
+        c->pinned_bytes += bytes;
+    }
+    g_mutex_unlock(&c->lock);
+    return data;
+}
+
+static void cuda_free_pinned(gpointer device, void *data)
+{
+    HnCuda *c = device;
+    g_mutex_lock(&c->lock);
+    c->pinned_bytes -= GPOINTER_TO_SIZE(g_hash_table_lookup(c->pinned, data));
+    g_hash_table_remove(c->pinned, data);
+    g_mutex_unlock(&c->lock);
+    if (hn_cuda_enter(c, NULL))
+        c->driver->host_free(data);
+}
+
 static void cuda_limit(gpointer device, gsize bytes)
 {
     HnCuda *c = device;
@@ -84,61 +121,6 @@ static gboolean cuda_failed(gpointer stream)
 }
 
 /* --- copies ------------------------------------------------------------------------------------------------------ */
-
-static gboolean make_stages(HnCudaStream *t, GError **error)
-{
-    const HnCuda *c = t->device;
-    for (int i = 0; i < 2; i++) {
-        if (t->staged[i] == NULL &&
-            !hn_cuda_check(c, c->driver->host_alloc((void **)&t->staged[i], HN_CUDA_STAGE_BYTES, 0),
-                           "allocating pinned memory", error))
-            return FALSE;
-        if (t->copied[i] == NULL &&
-            !hn_cuda_check(c, c->driver->event_create(&t->copied[i], HN_CU_EVENT_NO_TIMING), "making an event", error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
-/* The other stage, behind the copies from it. */
-static gboolean next_stage(HnCudaStream *t, GError **error)
-{
-    const HnCuda *c = t->device;
-    if (!hn_cuda_check(c, c->driver->event_record(t->copied[t->turn], t->stream), "recording an event", error))
-        return FALSE;
-    t->turn = !t->turn;
-    t->used = 0;
-    return hn_cuda_check(c, c->driver->event_wait(t->copied[t->turn]), "waiting for a copy", error);
-}
-
-static gboolean cuda_upload(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
-{
-    HnCudaStream *t = stream;
-    const HnCuda *c = t->device;
-    if (!hn_cuda_enter(c, error) || !make_stages(t, error))
-        return FALSE;
-    for (gsize done = 0, n; done < bytes; done += n) {
-        if (t->used == HN_CUDA_STAGE_BYTES && !next_stage(t, error))
-            return FALSE;
-        n = MIN(bytes - done, HN_CUDA_STAGE_BYTES - t->used);
-        guint8 *at = t->staged[t->turn] + t->used;
-        memcpy(at, (const guint8 *)from + done, n);
-        if (!hn_cuda_check(c, c->driver->upload((HnCuAddress)(uintptr_t)to + done, at, n, t->stream),
-                           "copying to the device", error))
-            return FALSE;
-        t->used += n;
-    }
-    return TRUE;
-}
-
-static gboolean cuda_download(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
-{
-    const HnCudaStream *t = stream;
-    const HnCuda *c = t->device;
-    return bytes == 0 || (hn_cuda_enter(c, error) &&
-                          hn_cuda_check(c, c->driver->download(to, (HnCuAddress)(uintptr_t)from, bytes, t->stream),
-                                        "copying from the device", error));
-}
 
 static gboolean cuda_copy(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
 {
@@ -232,6 +214,12 @@ static gboolean cuda_marks(gpointer stream, guint n, double *ns, GError **error)
     return TRUE;
 }
 
+static void cuda_threads(gpointer stream, int n)
+{
+    HnCudaCopying *o = &((HnCudaStream *)stream)->copying;
+    o->threads = CLAMP(n, 1, hn_cuda_copying.threads);
+}
+
 static guint cuda_launches(gpointer stream)
 {
     return ((const HnCudaStream *)stream)->launches;
@@ -240,8 +228,10 @@ static guint cuda_launches(gpointer stream)
 const HnMemory hn_cuda_memory = {
     .alloc = cuda_alloc,
     .free = cuda_free,
-    .upload = cuda_upload,
-    .download = cuda_download,
+    .alloc_pinned = cuda_alloc_pinned,
+    .free_pinned = cuda_free_pinned,
+    .upload = hn_cuda_upload,
+    .download = hn_cuda_download,
     .copy = cuda_copy,
     .wait = cuda_wait,
     .record = cuda_record,
@@ -253,5 +243,6 @@ const HnMemory hn_cuda_memory = {
     .limit = cuda_limit,
     .failed = cuda_failed,
     .hold = hn_cuda_hold,
+    .threads = cuda_threads,
     .launches = cuda_launches,
 };
