@@ -46,7 +46,7 @@ def table():
     lines = [f"{r['gpu'].split(',')[0]}, {r['date']}; a device copy moves {copy / 1e3:.2f} TB/s, read and written.", "",
              "| kernel | time | of the copy's bytes/s | operations | of PyTorch's time |", "|---|--:|--:|--:|--:|"]
     for k in r["kernels"]:
-        if "us" in k:
+        if "of_copy" in k:
             peer = f"{k['us'] / k['peer_us']:.2f}" if "peer_us" in k else ""
             rate = f"{k['tflops']:.1f} TFLOP/s" if k["tflops"] >= 5 else ""
             share = f"{k['of_copy']:.2f}" if k["of_copy"] >= 0.1 else ""

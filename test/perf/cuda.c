@@ -1,10 +1,12 @@
 /*
  * Kernels of the CUDA backend by the device's own clock, against a copy on the device in the same run; JSON lines.
  *
- * usage: perf-cuda [--small] [--device cuda:N]      --small: sizes that the emulated device gets through
+ * usage: perf-cuda [--small] [--copies] [--device cuda:N]      --small: sizes that the emulated device gets through
  *
  * A line: the name, the kernel, microseconds of a call (median), bytes and operations of it, and `of_copy`: its bytes
  * per second over those of a device copy that moves as many (read and write counted, too), timed by the same marks.
+ * Copies between host and device are timed by the host's clock, from the call until they have been waited for. With
+ * --copies these alone, in many forms of the host's part (HnCudaCopying), also where its threads have gone to sleep.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 
 #include "../unit/run_model.h"
 #include "backends.h"
+#include "base/clock.h"
 #include "cuda/core/cuda_backend.h"
 #include "perf/step_facts.h"
 
@@ -182,6 +185,96 @@ static double copy_rate(HnDevice *device, gsize bytes)
     return 2e6 * (double)bytes / median(us, ROUNDS);
 }
 
+/* --- copies between host and device ---------------------------------------------------------------------------------
+ */
+
+typedef enum { UPLOAD, DOWNLOAD, UPLOAD_PINNED, DOWNLOAD_PINNED, WAYS } Way;
+static const char *const way_names[WAYS] = { "upload", "download", "upload, pinned", "download, pinned" };
+
+typedef struct {
+    HnDevice *device;
+    HnCudaStream *stream;
+    guint8 *host, *pinned, *there;
+} Copies;
+
+static void copy_once(const Copies *c, Way way, gsize bytes)
+{
+    g_autoptr(GError) error = NULL;
+    const HnMemory *m = c->device->backend->memory;
+    const HnCudaDriver *d = c->stream->device->driver;
+    if (way == UPLOAD)
+        m->upload(c->stream, c->there, c->host, bytes, &error);
+    else if (way == UPLOAD_PINNED)
+        d->upload((HnCuAddress)(uintptr_t)c->there, c->pinned, bytes, c->stream->stream);
+    else
+        m->download(c->stream, way == DOWNLOAD ? c->host : c->pinned, c->there, bytes, &error);
+    m->wait(c->stream, &error);
+    g_assert_no_error(error);
+}
+
+static void time_copy(const Copies *c, Way way, gsize bytes, gboolean rested)
+{
+    const HnCudaCopying *o = &c->stream->copying;
+    double us[ROUNDS];
+    for (int i = -2; i < ROUNDS; i++) {
+        if (rested)
+            g_usleep(3000);
+        const guint64 start = hn_now_ns();
+        copy_once(c, way, bytes);
+        if (i >= 0)
+            us[i] = (double)(hn_now_ns() - start) * 1e-3;
+    }
+    const double took = median(us, ROUNDS);
+    printf("{\"name\": \"%s %.4g MB\", \"threads\": %d, \"least\": %" G_GSIZE_FORMAT ", \"most\": %" G_GSIZE_FORMAT
+           ", \"past\": %s, \"rested\": %s, \"us\": %.2f, \"gb_per_s\": %.2f}\n",
+           way_names[way], (double)bytes / (1 << 20), o->threads, o->least, o->most, o->past ? "true" : "false",
+           rested ? "true" : "false", took, (double)bytes / took * 1e-3);
+    fflush(stdout);
+}
+
+static void time_copies(const Copies *c, gsize largest, gboolean forms)
+{
+    static const int threads[] = { 1, 2, 4, 6, 8, 12 };
+    static const gsize pieces[][2] = { { 128 << 10, 512 << 10 }, { 256 << 10, 1 << 20 }, { 1 << 20, 1 << 20 } };
+    for (Way way = 0; way < WAYS; way++)
+        for (gsize bytes = 4096; bytes <= largest; bytes *= bytes < 1 << 20 ? 16 : 4)
+            time_copy(c, way, bytes, FALSE);
+    const gsize one = (gsize)5 << 20; /* an image of 640 by 640 in f32 */
+    for (guint i = 0; forms && i < G_N_ELEMENTS(threads) * G_N_ELEMENTS(pieces) * 8; i++) {
+        HnCudaCopying *o = &c->stream->copying;
+        const gsize *piece = pieces[i / 8 % G_N_ELEMENTS(pieces)];
+        *o = hn_cuda_copying;
+        o->threads = threads[i / 8 / G_N_ELEMENTS(pieces)];
+        o->share = (gsize)32 << 10;
+        o->least = piece[0];
+        o->most = piece[1];
+        o->past = i / 4 % 2 != 0;
+        time_copy(c, i % 2 == 0 ? UPLOAD : DOWNLOAD, MIN(one, largest), i / 2 % 2 != 0);
+    }
+}
+
+/* Of up to so many bytes. */
+static void measure_copies(HnDevice *device, gsize largest, gboolean forms)
+{
+    g_autoptr(GError) error = NULL;
+    const HnMemory *m = device->backend->memory;
+    Copies c = { .device = device,
+                 .stream = device->backend->stream_new(device->handle, &error),
+                 .host = g_malloc(largest),
+                 .pinned = m->alloc_pinned(device->handle, largest, &error),
+                 .there = m->alloc(device->handle, largest, &error) };
+    g_assert_no_error(error);
+    m->threads(c.stream, hn_cpu_threads(NULL));
+    g_assert_nonnull(c.pinned);
+    memset(c.host, 1, largest);
+    memset(c.pinned, 1, largest);
+    time_copies(&c, largest, forms);
+    m->free(device->handle, c.there);
+    m->free_pinned(device->handle, c.pinned);
+    g_free(c.host);
+    device->backend->stream_free(c.stream);
+}
+
 typedef struct {
     double bytes, flops;
     const char *kernel;
@@ -238,10 +331,11 @@ static void measure(HnDevice *device, const char *name, const char *text)
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    gboolean small = FALSE;
+    gboolean small = FALSE, copies = FALSE;
     const char *name = "cuda";
     for (int i = 1; i < argc; i++) {
         small = small || strcmp(argv[i], "--small") == 0;
+        copies = copies || strcmp(argv[i], "--copies") == 0;
         if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             name = argv[++i];
     }
@@ -254,7 +348,8 @@ int main(int argc, char **argv)
     const gsize copied = small ? (gsize)1 << 16 : (gsize)256 << 20;
     printf("{\"name\": \"device copy\", \"bytes\": %.0f, \"gb_per_s\": %.1f}\n", 2 * (double)copied,
            copy_rate(device, copied) * 1e-9);
-    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+    measure_copies(device, (gsize)(small ? 1 : 64) << 20, copies);
+    for (guint i = 0; i < G_N_ELEMENTS(cases) && !copies; i++) {
         char text[TEXT_MAX];
         const int size = small ? cases[i].small : cases[i].large;
         if (size == 0)
