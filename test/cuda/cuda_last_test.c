@@ -112,6 +112,81 @@ static void test_large_numbers(void)
                1, 1e-4, 1e-3);
 }
 
+/* Pools, means of planes, and nearest pixels. */
+static void test_pools(void)
+{
+    run_types("opset 17 graph g(%x:TYPE[2,16,9,8]) -> (%y) { %a = Conv(%x, w:TYPE[24,16,1,1]) %b = MaxPool(%a) "
+              "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] %c = AveragePool(%b) kernel_shape=[2,3] pads=[0,1,1,0] "
+              "count_include_pad=1 %d = Resize(%c, -, r:f32[4]={1,1,2,3}) mode='nearest' "
+              "%e = Conv(%d, v:TYPE[24,24,1,1]) %f = GlobalAveragePool(%d) %g = Conv(%f, u:TYPE[24,24,1,1]) "
+              "%y = Mul(%e, %g) }",
+              1);
+    run_types("opset 18 graph g(%x:TYPE[2,16,20,17]) -> (%y) { %a = Conv(%x, w:TYPE[72,16,1,1]) %b = MaxPool(%a) "
+              "kernel_shape=[2,2] dilations=[2,1] %s = ReduceMean(%b, axes:i64[2]={2,3}) %g = Sigmoid(%s) "
+              "%h = Mul(%b, %g) %e = Conv(%h, v:TYPE[24,72,1,1]) %m = GlobalMaxPool(%h) %f = Add(%e, k:TYPE[24,1,1]) "
+              "%n = Conv(%m, u:TYPE[24,72,1,1]) %y = Mul(%f, %n) }",
+              1);
+}
+
+/* Depthwise convolutions of all forms, with what follows them. */
+static void test_depthwise(void)
+{
+    static const char *const windows[] = {
+        "[16,1,3,3]) pads=[1,1,1,1]", "[16,1,3,3]) pads=[1,0,1,0] strides=[2,2]",
+        "[16,1,5,5]) pads=[2,2,2,2]", "[16,1,5,5]) pads=[2,2,2,2] strides=[2,2]",
+        "[16,1,7,7]) pads=[3,3,3,3]", "[16,1,4,2]) pads=[3,0,0,1] dilations=[1,2] strides=[1,3]"
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(windows); i++) {
+        g_autofree char *text = g_strconcat(
+            "opset 17 graph g(%x:TYPE[2,8,9,13]) -> (%y) { %a = Conv(%x, w:TYPE[16,8,1,1]) %b = Conv(%a, d:TYPE",
+            windows[i], " group=16 %c = Relu(%b) %y = Conv(%c, v:TYPE[8,16,1,1]) }", NULL);
+        run_types(text, 1);
+    }
+    run_types("opset 17 graph g(%x:TYPE[1,20,5,6]) -> (%y) { %a = Conv(%x, w:TYPE[20,20,1,1]) %b = Conv(%a, "
+              "d:TYPE[20,1,3,3], k:TYPE[20]) pads=[1,1,1,1] group=20 %c = Add(%b, %a) "
+              "%y = Conv(%c, v:TYPE[8,20,1,1]) }",
+              1);
+}
+
+static void count_joined(const HnStep *s, int depth, gpointer data)
+{
+    (void)depth;
+    for (int i = 0; i < s->n_in; i++)
+        *(int *)data += s->in[i].joined;
+    for (int k = 0; k < s->n_out; k++)
+        *(int *)data += s->out[k].joined;
+}
+
+/* Channels side by side: written and read in place, but for what an element-wise step touches. */
+static void test_joins(void)
+{
+    static const struct {
+        const char *text;
+        int reorders, joined;
+    } joins[] = {
+        { "opset 17 graph g(%x:f16[2,16,5,6]) -> (%y) { %a = Conv(%x, w:f16[32,16,1,1]) %b, %c = Split(%a) axis=1 "
+          "%d = Conv(%c, u:f16[16,16,3,3]) pads=[1,1,1,1] %m = MaxPool(%d) kernel_shape=[3,3] pads=[1,1,1,1] "
+          "%e = Concat(%b, %c, %d, %m) axis=1 %y = Conv(%e, v:f16[8,64,1,1]) }",
+          1, 4 },
+        { "opset 17 graph g(%x:f16[2,16,5,6]) -> (%y) { %a = Conv(%x, w:f16[32,16,1,1]) %t = Tanh(%a) "
+          "%b = Slice(%t, f:i64[1]={8}, l:i64[1]={24}, i:i64[1]={1}) %d = Conv(%b, u:f16[16,16,3,3]) pads=[1,1,1,1] "
+          "%e = Concat(%t, %d, %b) axis=1 %y = Conv(%e, v:f16[8,64,1,1]) }",
+          1, 2 },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(joins); i++) {
+        HnModel *m = test_model(joins[i].text);
+        HnSession *s = test_session(m, hn_backend_cuda(0),
+                                    &(HnSessionOptions){ .threads = 1, .prefer = "cuda.conv_last", .strict = TRUE });
+        g_autoptr(GPtrArray) in = test_inputs(s, 3), out = test_run(s, in);
+        int joined = 0;
+        hn_session_foreach_step(s, count_joined, &joined);
+        g_assert_cmpint(joined, ==, joins[i].joined);
+        hn_session_free(s);
+        hn_model_free(m);
+        run_region(joins[i].text, joins[i].reorders, 1e-2, 2e-2);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -119,6 +194,9 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/last/residual", test_residual);
     g_test_add_func("/cuda/last/elements", test_elements);
     g_test_add_func("/cuda/last/forms", test_forms);
+    g_test_add_func("/cuda/last/pools", test_pools);
+    g_test_add_func("/cuda/last/depthwise", test_depthwise);
+    g_test_add_func("/cuda/last/joins", test_joins);
     g_test_add_func("/cuda/last/large-numbers", test_large_numbers);
     return g_test_run();
 }

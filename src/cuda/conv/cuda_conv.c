@@ -10,6 +10,7 @@
 #include "cuda/conv/cuda_conv.h"
 
 #include "cuda/conv/cuda_conv_args.h"
+#include "cuda/conv/cuda_last.h"
 #include "cuda/conv/cuda_window.h"
 
 #define TILE 64
@@ -325,7 +326,7 @@ static const HnKernel weight_grad = {
     .release = hn_cuda_release,
 };
 
-const HnKernel *const hn_cuda_conv[] = { &hn_cuda_conv_depthwise, &hn_cuda_conv_packed, &conv, &hn_cuda_conv_last,
-                                         NULL };
+const HnKernel *const hn_cuda_conv[] = { &hn_cuda_conv_depthwise, &hn_cuda_conv_packed,         &conv,
+                                         &hn_cuda_conv_last,      &hn_cuda_conv_depthwise_last, NULL };
 const HnKernel *const hn_cuda_convtranspose[] = { &transposed, NULL };
 const HnKernel *const hn_cuda_convweightgrad[] = { &weight_grad, NULL };

@@ -103,6 +103,19 @@ void hn_cuda_end_init(HnStep *s, HnCudaEnd *e)
     }
 }
 
+gboolean hn_cuda_end_beside(const HnStep *s, int i)
+{
+    const HnTensor *t = i >= s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
+    return t != NULL && t->n > 1 && hn_tensor_same_dims(t, hn_cuda_out(s, 0));
+}
+
+void hn_cuda_end_last(HnStep *s)
+{
+    for (int i = s->n_in; i < s->n_in + s->n_hidden; i++)
+        if (hn_cuda_end_beside(s, i))
+            hn_cuda_want_last(s, i);
+}
+
 void hn_cuda_end_place(const HnStep *s, HnCudaEnd *e)
 {
     for (int k = 0; k < e->n; k++)

@@ -12,6 +12,10 @@ G_BEGIN_DECLS
 gboolean hn_cuda_end_fits(const HnStep *s);
 /* In prepare: reads the fused nodes, which fit; ports whose numbers it takes from the host are marked as unread. */
 void hn_cuda_end_init(HnStep *s, HnCudaEnd *e);
+/* In prepare: operands of the shape of a result that is channels last come so, too. */
+void hn_cuda_end_last(HnStep *s);
+/* The step reads port i as such an operand. */
+gboolean hn_cuda_end_beside(const HnStep *s, int i);
 /* In run: fills in the addresses. */
 void hn_cuda_end_place(const HnStep *s, HnCudaEnd *e);
 

@@ -8,9 +8,8 @@
 #include "cuda/conv/cuda_conv.h"
 #include "cuda/conv/cuda_conv_end.h"
 #include "cuda/conv/cuda_conv_last_args.h"
+#include "cuda/conv/cuda_last.h"
 #include "cuda/conv/cuda_window.h"
-#include "cuda/core/cuda_layout.h"
-#include "op/ops.h"
 
 enum { X, W, BIAS };
 
@@ -139,31 +138,9 @@ static const char *last_reject(const HnStep *s)
 
 /* --- what is around the step -------------------------------------------------------------------------------------- */
 
-#define LOOKED_AT 8 /* nodes one behind the other */
-
 static const HnValue *result_of(const HnStep *s)
 {
     return s->node != NULL ? hn_node_out(s->n_fused > 0 ? s->fused[s->n_fused - 1] : s->node, 0) : NULL;
-}
-
-/* Somebody reads v channels last in the end: a convolution, through nodes that take it as it lies. */
-static gboolean is_wanted(const HnValue *v, int depth)
-{
-    for (guint i = 0; v != NULL && depth > 0 && i < v->users->len; i++) {
-        const HnNode *u = v->users->pdata[i];
-        if (u->op == &hn_op_conv && hn_node_in(u, X) == v && ((const HnConv *)u->params)->group == 1)
-            return TRUE;
-        if (u->op != NULL && (u->op->flags & HN_OP_ELEMENTWISE) != 0 && is_wanted(hn_node_out(u, 0), depth - 1))
-            return TRUE;
-    }
-    return FALSE;
-}
-
-/* An operand of fused nodes that has the result's shape. */
-static gboolean is_beside(const HnStep *s, int port)
-{
-    const HnTensor *t = s->in[port].slot != NULL ? s->in[port].slot->tensor : NULL;
-    return t != NULL && t->n > 1 && hn_tensor_same_dims(t, hn_cuda_out(s, 0));
 }
 
 static gboolean makes_last(const HnStep *s)
@@ -172,14 +149,16 @@ static gboolean makes_last(const HnStep *s)
     if (!hn_cuda_has_last(y))
         return FALSE;
     for (int i = s->n_in; i < s->n_in + s->n_hidden; i++)
-        if (is_beside(s, i) && hn_cuda_is_last(s->in[i].slot))
+        if (hn_cuda_end_beside(s, i) && hn_cuda_is_last(s->in[i].slot))
             return TRUE;
-    return is_wanted(result_of(s), LOOKED_AT);
+    return hn_cuda_last_is_wanted(result_of(s), y->dims[1]);
 }
 
 gboolean hn_cuda_conv_last_pays(const HnStep *s, double plain_ns)
 {
     HnConvPlan p;
+    if (hn_cuda_goes_last(s, &hn_cuda_conv_depthwise_last))
+        return TRUE;
     if (last_reject(s) != NULL || (hn_cuda_in(s, X)->dtype == HN_F32 && !F32_PAYS))
         return FALSE;
     (void)hn_cuda_conv_reject(s, &p);
@@ -190,9 +169,9 @@ gboolean hn_cuda_conv_last_pays(const HnStep *s, double plain_ns)
     else
         plain_ns += hn_cuda_reorder_ns(hn_cuda_in(s, X));
     for (int i = s->n_in; i < s->n_in + s->n_hidden; i++)
-        if (is_beside(s, i) && last != hn_cuda_is_last(s->in[i].slot))
+        if (hn_cuda_end_beside(s, i) && last != hn_cuda_is_last(s->in[i].slot))
             ns += hn_cuda_reorder_ns(s->in[i].slot->tensor);
-        else if (is_beside(s, i) && last)
+        else if (hn_cuda_end_beside(s, i) && last)
             plain_ns += hn_cuda_reorder_ns(s->in[i].slot->tensor);
     return ns < plain_ns;
 }
@@ -275,11 +254,10 @@ static void lay_out(HnStep *s, Conv *c)
     const gboolean last = makes_last(s);
     c->args.plain = !last;
     hn_cuda_want_last(s, X);
-    for (int i = s->n_in; last && i < s->n_in + s->n_hidden; i++)
-        if (is_beside(s, i))
-            hn_cuda_want_last(s, i);
-    if (last)
-        hn_cuda_make_last(s);
+    if (!last)
+        return;
+    hn_cuda_end_last(s);
+    hn_cuda_make_last(s);
 }
 
 static gboolean last_prepare(HnStep *s, GError **error)

@@ -5,6 +5,7 @@
 #include "cuda/conv/cuda_conv.h"
 #include "cuda/conv/cuda_conv_end.h"
 #include "cuda/conv/cuda_depthwise_args.h"
+#include "cuda/conv/cuda_last.h"
 #include "cuda/conv/cuda_window.h"
 
 #define FEW 2 /* rows of a thread, where there are few of them, ... */
@@ -36,7 +37,7 @@ static const char *depthwise_reject(const HnStep *s)
         return "windows other than 3 x 3 and 5 x 5";
     if (h->stride != w->stride || h->stride > 2 || h->dilation != 1 || w->dilation != 1)
         return "a stride other than 1 and 2, or dilation";
-    return NULL;
+    return hn_cuda_goes_last(s, &hn_cuda_conv_depthwise_last) ? HN_CUDA_GOES_LAST : NULL;
 }
 
 /* Four columns for each thread, where that leaves enough of them. */

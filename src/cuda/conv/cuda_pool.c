@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cuda/conv/cuda_last.h"
 #include "cuda/conv/cuda_pool_args.h"
 #include "cuda/conv/cuda_window.h"
 #include "op/index.h"
@@ -67,12 +68,12 @@ static const char *pool_reject(const HnStep *s, gboolean bytes)
 
 static const char *max_reject(const HnStep *s)
 {
-    return pool_reject(s, TRUE);
+    return hn_cuda_goes_last(s, &hn_cuda_max_pool_last) ? HN_CUDA_GOES_LAST : pool_reject(s, TRUE);
 }
 
 static const char *mean_reject(const HnStep *s)
 {
-    return pool_reject(s, FALSE);
+    return hn_cuda_goes_last(s, &hn_cuda_mean_pool_last) ? HN_CUDA_GOES_LAST : pool_reject(s, FALSE);
 }
 
 /* The last two axes alone have windows, of so few elements that 32 bits count them. */
@@ -221,7 +222,11 @@ typedef struct {
 static const char *global_reject(const HnStep *s)
 {
     const char *reason = hn_cuda_reject_values(s);
-    return reason != NULL ? reason : hn_cuda_in(s, 0)->ndim < 2 ? "no channels" : NULL;
+    if (reason != NULL)
+        return reason;
+    if (hn_cuda_in(s, 0)->ndim < 2)
+        return "no channels";
+    return hn_cuda_goes_last(s, &hn_cuda_global_mean_last) ? HN_CUDA_GOES_LAST : NULL;
 }
 
 static gboolean global_new(HnStep *s, gboolean mean, GError **error)
@@ -274,9 +279,9 @@ static const HnKernel global_mean = {
     .release = hn_cuda_release,
 };
 
-const HnKernel *const hn_cuda_maxpool[] = { &max_pool, NULL };
-const HnKernel *const hn_cuda_averagepool[] = { &mean_pool, NULL };
+const HnKernel *const hn_cuda_maxpool[] = { &max_pool, &hn_cuda_max_pool_last, NULL };
+const HnKernel *const hn_cuda_averagepool[] = { &mean_pool, &hn_cuda_mean_pool_last, NULL };
 const HnKernel *const hn_cuda_maxpoolgrad[] = { &max_grad, NULL };
 const HnKernel *const hn_cuda_poolgrad[] = { &mean_grad, NULL };
-const HnKernel *const hn_cuda_globalmaxpool[] = { &global_max, NULL };
-const HnKernel *const hn_cuda_globalaveragepool[] = { &global_mean, NULL };
+const HnKernel *const hn_cuda_globalmaxpool[] = { &global_max, &hn_cuda_global_max_last, NULL };
+const HnKernel *const hn_cuda_globalaveragepool[] = { &global_mean, &hn_cuda_global_mean_last, NULL };

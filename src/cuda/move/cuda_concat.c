@@ -3,6 +3,7 @@
  */
 #include "op/concat.h"
 
+#include "cuda/conv/cuda_last.h"
 #include "cuda/move/cuda_copies.h"
 #include "op/index.h"
 #include "run/move_forms.h"
@@ -12,7 +13,7 @@ static const char *concat_reject(const HnStep *s)
     for (int i = 0; i < s->n_in; i++)
         if (hn_cuda_in(s, i) == NULL)
             return "nothing to compute";
-    return hn_copy_reject(hn_cuda_in(s, 0));
+    return hn_cuda_concat_goes_last(s) ? HN_CUDA_GOES_LAST : hn_copy_reject(hn_cuda_in(s, 0));
 }
 
 static gboolean concat_prepare(HnStep *s, GError **error)
@@ -54,7 +55,7 @@ static const char *split_reject(const HnStep *s)
     for (int k = 0; k < s->n_out; k++)
         if (hn_cuda_out(s, k) == NULL)
             return "parts that nobody wants";
-    return hn_copy_reject(hn_cuda_in(s, 0));
+    return hn_cuda_goes_last(s, &hn_cuda_split_last) ? HN_CUDA_GOES_LAST : hn_copy_reject(hn_cuda_in(s, 0));
 }
 
 static gboolean split_prepare(HnStep *s, GError **error)
@@ -90,6 +91,11 @@ static const HnKernel split = {
 
 /* --- Slice ------------------------------------------------------------------------------------------------------- */
 
+static const char *slice_reject(const HnStep *s)
+{
+    return hn_cuda_goes_last(s, &hn_cuda_slice_last) ? HN_CUDA_GOES_LAST : hn_slice_reject(s);
+}
+
 static gboolean slice_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
@@ -109,13 +115,13 @@ static gboolean slice_prepare(HnStep *s, GError **error)
 
 static const HnKernel slice = {
     .name = "cuda.slice",
-    .reject = hn_slice_reject,
+    .reject = slice_reject,
     .prepare = slice_prepare,
     .run = hn_cuda_copies_run,
     .release = hn_cuda_copies_release,
     .splits = hn_cuda_copies_splits,
 };
 
-const HnKernel *const hn_cuda_concat[] = { &concat, NULL };
-const HnKernel *const hn_cuda_split[] = { &split, NULL };
-const HnKernel *const hn_cuda_slice[] = { &slice, NULL };
+const HnKernel *const hn_cuda_concat[] = { &concat, &hn_cuda_concat_last, NULL };
+const HnKernel *const hn_cuda_split[] = { &split, &hn_cuda_split_last, NULL };
+const HnKernel *const hn_cuda_slice[] = { &slice, &hn_cuda_slice_last, NULL };

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "cuda/conv/cuda_last.h"
 #include "cuda/move/cuda_resize_args.h"
 #include "cuda/move/cuda_strided.h"
 #include "op/index.h"
@@ -47,7 +48,9 @@ static const char *nearest_reject(const HnStep *s)
     int n;
     const char *reason = p->mode != HN_RESIZE_NEAREST ? "a mean" : hn_copy_reject(hn_cuda_in(s, 0));
     reason = reason != NULL ? reason : size_reject(s);
-    return reason != NULL ? reason : hn_resize_form(s, FALSE, &n, axis);
+    if (reason != NULL)
+        return reason;
+    return hn_cuda_goes_last(s, &hn_cuda_nearest_last) ? HN_CUDA_GOES_LAST : hn_resize_form(s, FALSE, &n, axis);
 }
 
 /* Indices of all axes that do not stay. */
@@ -366,6 +369,6 @@ static const HnKernel resize_back = {
     .release = means_release,
 };
 
-const HnKernel *const hn_cuda_resize[] = { &resize_nearest, &resize_means, NULL };
-const HnKernel *const hn_cuda_upsample[] = { &resize_nearest, &resize_means, NULL };
+const HnKernel *const hn_cuda_resize[] = { &resize_nearest, &resize_means, &hn_cuda_nearest_last, NULL };
+const HnKernel *const hn_cuda_upsample[] = { &resize_nearest, &resize_means, &hn_cuda_nearest_last, NULL };
 const HnKernel *const hn_cuda_resizegrad[] = { &resize_back, NULL };

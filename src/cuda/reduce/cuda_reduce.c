@@ -6,6 +6,7 @@
  * by side. Many elements for few results are cut into parts, as many as the shape says, which a second launch joins in
  * their order. The logarithm of a sum of powers takes the largest element first.
  */
+#include "cuda/conv/cuda_last.h"
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/reduce/cuda_reduce_args.h"
 #include "op/reduce.h"
@@ -60,7 +61,9 @@ static const char *reduce_reject(const HnStep *s)
 {
     const char *reason = hn_cuda_reject_floats(s);
     gboolean mask[HN_MAX_RANK];
-    return reason != NULL ? reason : hn_reduced_axes(s, kind_of(s)->like, mask);
+    if (reason != NULL || (reason = hn_reduced_axes(s, kind_of(s)->like, mask)) != NULL)
+        return reason;
+    return s->op == &hn_op_reducemean && hn_cuda_goes_last(s, &hn_cuda_reduce_last) ? HN_CUDA_GOES_LAST : NULL;
 }
 
 static void find_axes(HnCudaReduceArgs *a, const HnTensor *x, const gboolean *mask)
@@ -229,7 +232,7 @@ KERNELS(reducel2)
 KERNELS(reducelogsum)
 KERNELS(reducelogsumexp)
 KERNELS(reducemax)
-KERNELS(reducemean)
+const HnKernel *const hn_cuda_reducemean[] = { &reduce, &hn_cuda_reduce_last, NULL };
 KERNELS(reducemin)
 KERNELS(reduceprod)
 KERNELS(reducesum)
