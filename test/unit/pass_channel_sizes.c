@@ -1,5 +1,6 @@
 /*
- * Channels of models whose sizes are symbols, or are more than what can be inferred.
+ * Channels of models whose sizes are symbols, or are more than what can be inferred; channels behind what stays along
+ * another axis.
  */
 #include "pass/lib/channel_removal.h"
 #include "run_model.h"
@@ -54,10 +55,34 @@ static void test_declared(void)
     g_assert_true(g_str_has_prefix(text, "4: 1[1] w[1] z[0]\n"));
 }
 
+/* A row of a constant in front of others, and a number for each element: what comes of them stays along all axes, but
+ * not what layers make of it. */
+static void test_behind(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = test_model("opset 17\n"
+                                      "%1 = MatMul(%x:f32[1,4,6], w:f32[6,3])\n"
+                                      "%2 = Concat(t:f32[1,1,3], %1) axis=1\n"
+                                      "%3 = Add(%2, p:f32[1,5,3])\n"
+                                      "%4 = MatMul(%3, u:f32[3,4])\n"
+                                      "%5 = Relu(%4)\n"
+                                      "%6 = MatMul(%5, v:f32[4,3])\n"
+                                      "%7 = Add(%6, %3)\n"
+                                      "%y = MatMul(%7, z:f32[3,2])\n");
+    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+    g_autofree char *text = described(m);
+    g_assert_cmpstr(text, ==,
+                    "1: 1[2]x3 3[1]x5 w[1]x3; locked: it does not come from weights that could be smaller\n"
+                    "4: 4[2] 5[2] u[1] v[0]\n"
+                    "3: 6[2] v[1]; locked: '7' (Add): operands have channels along different axes\n"
+                    "2: y[2] z[1]; locked: 'y' is an output of the model\n");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pass/channel_sizes/empty", test_empty);
+    g_test_add_func("/pass/channel_sizes/behind", test_behind);
     g_test_add_func("/pass/channel_sizes/declared", test_declared);
     return g_test_run();
 }

@@ -363,6 +363,14 @@ static const char *reduce(HnChannels *c, const HnNode *n)
 
 /* --- linear layers ------------------------------------------------------------------------------------------------ */
 
+static gboolean all_stay(const HnChannels *c, const HnChannelPlace *p)
+{
+    int64_t n = 0;
+    while (n < p->n && hn_channels_locked(c, p->at[n]) != NULL)
+        n++;
+    return n == p->n;
+}
+
 /* Constant weights, perhaps behind DequantizeLinear. */
 typedef struct {
     const HnNode *node; /* that reads them, as input */
@@ -552,6 +560,8 @@ static const char *linear(HnChannels *c, const HnNode *n)
     const HnChannelPlace *p = held(c, l.x);
     if (p != NULL && hn_channels_size(c, l.x, &axis) < 1)
         return OTHER_AXIS;
+    if (p != NULL && p->at != NULL && p->axis != axis && all_stay(c, p)) /* what is made of it may go all the same */
+        p = NULL;
     if (p != NULL && p->at != NULL && p->axis != axis) /* rows of a product by themselves */
         return l.window == NULL && !l.x_turned && hn_channels_pass(c, l.x, hn_node_out(n, 0)) != NULL ? NULL
                                                                                                       : OTHER_AXIS;
