@@ -5,6 +5,7 @@
 #define WIDE 1.1 /* an interval that ends within that of what it is about tells what it is */
 #define MIN_STEP 0.7
 #define MAX_STEP 1.3
+#define SAME 1.005 /* goals so near to each other, of costs that are counted, have nothing between them */
 
 gboolean hn_prune_tells(const HnPruneMeet *m, const HnPruneTry *t)
 {
@@ -60,6 +61,8 @@ gboolean hn_prune_meet(const HnPruneMeet *m, double goal, HnPruneMeeting *how, H
             under = MAX(under, goal);
         else
             over = MIN(over, goal);
+        if (!m->measured && over <= under * SAME)
+            break;
         goal = next_goal(m, &t, i, under, over);
     }
     *how = taken ? HN_PRUNE_MET : known ? HN_PRUNE_IMPOSSIBLE : HN_PRUNE_UNKNOWN;

@@ -11,7 +11,8 @@ typedef struct {
     const double *noise; /* by measurement: what it is off by; NULL: by nothing */
     const double *wide;  /* by measurement: the interval reaches from cost / wide to cost * wide */
     guint n, measured, again, settled;
-    double kept; /* goal that was kept */
+    double kept;  /* goal that was kept */
+    double stair; /* goals above it cost 0.75, others 0.6; 0: there is none */
 } Job;
 
 static gboolean attempt(gpointer data, HnPruneTry *t, guint patience, GError **error)
@@ -20,7 +21,8 @@ static gboolean attempt(gpointer data, HnPruneTry *t, guint patience, GError **e
     const guint i = job->measured++;
     const double noise = job->noise != NULL && i < job->n ? job->noise[i] : 1;
     const double wide = job->wide != NULL && i < job->n ? job->wide[i] : 1;
-    const double cost = pow(t->goal, job->power);
+    const double stair = t->goal > job->stair ? 0.75 : 0.6;
+    const double cost = job->stair > 0 ? stair : pow(t->goal, job->power);
     job->again += patience > 0;
     t->least = cost < job->floor;
     t->cost = MAX(cost, job->floor) * noise;
@@ -46,8 +48,8 @@ static HnPruneMeeting run(Job *job, gboolean any, HnPruneTry *best)
     g_autoptr(GError) error = NULL;
     const HnPruneMeet m = { .limit = 0.7,
                             .lo = 0.7 * 0.98,
-                            .hi = 0.7 * 1.02,
-                            .measured = TRUE,
+                            .hi = 0.7 * (job->stair > 0 ? 1 : 1.02),
+                            .measured = job->stair == 0,
                             .any = any,
                             .attempt = attempt,
                             .settle = settle,
@@ -108,6 +110,17 @@ static void test_noisy(void)
     g_assert_cmpfloat(best.cost, ==, 0.7 * 0.8);
 }
 
+/* Widths come in steps: what costs too little and too much may have nothing between them. */
+static void test_stair(void)
+{
+    Job job = { .stair = 0.71 };
+    HnPruneTry best;
+    g_assert_cmpint(run(&job, FALSE, &best), ==, HN_PRUNE_MET);
+    g_assert_cmpfloat(best.cost, ==, 0.6);
+    g_assert_cmpint((int)job.measured, <, HN_PRUNE_ROUNDS);
+    g_assert_cmpint((int)job.measured, >, 2);
+}
+
 /* A wide interval that does not reach the limit tells what is asked. */
 static void test_far_off(void)
 {
@@ -146,6 +159,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/prune/meet/steep", test_steep);
+    g_test_add_func("/prune/meet/stair", test_stair);
     g_test_add_func("/prune/meet/busy", test_busy);
     g_test_add_func("/prune/meet/noisy", test_noisy);
     g_test_add_func("/prune/meet/far-off", test_far_off);
