@@ -61,13 +61,14 @@ int hn_prune_step(const HnPruneMap *map, int c, HnPruneSteps s);
 /* Of each class the part `ratio` goes, in steps that lose least: one channel at least, and one stays. */
 void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep);
 
-/* What widths lose. Layers behind make up for part of what those before them lost, and nobody knows for how much. */
+/* What widths lose. Layers behind make up for part of what those before them lost, or make more of it, and nobody knows
+ * for how much. */
 typedef struct {
     double *const *of; /* by class, as hn_prune_curves() has it */
-    double through;    /* the part of what the first layers lose that is left at the end, 1 at most */
+    double through;    /* times what the first layers lose that is there at the end */
 } HnPruneLoss;
 
-/* So much of it of layers of that level. */
+/* The same of layers of that level. */
 double hn_prune_gets_through(const HnPruneMap *map, int layer_level, double through);
 
 /* keep[] from all channels on, until the cost is at most `most`. FALSE: it cannot be, and keep[] is the least. */
