@@ -45,7 +45,7 @@ static gboolean makes_moments(const Prune *q)
  * of widths, and of each sample that is left out in turn. */
 static gsize copies_of(const Prune *q)
 {
-    const gboolean folds = !q->p->speed_only && q->held_first == 0 && q->choice.command == NULL;
+    const gboolean folds = !q->p->speed_only && prune_leaves_out(q);
     const gsize each = q->budget == PRUNE_ZEROS ? 2 : 1; /* with zeros, and fitted */
     const gsize repaired = 1 + (folds ? (gsize)q->held : 0);
     return each * (repaired + (prune_n_widths(q) > 1 ? 2 : 0)) + (makes_moments(q) ? repaired : 0);

@@ -62,6 +62,20 @@ prunes() {
     done
 }
 
+# foretold N: bytes that fitting weights takes, it is said, by N samples
+foretold() {
+    hone-prune -v "$digits/model.onnx" --calib "$digits/train.npz" --samples "$1" --ratio 0.5 --force --mem-limit 1G -o out.onnx \
+        2>&1 >/dev/null | sed -n 's/.*memory for fitting weights: \([0-9.]*\) MB$/\1/p' | awk '{ printf "%d", $1 * 1e6 }'
+}
+
+@test "prune: one sample is not left out, and no memory is counted for that" {
+    local one two
+    one=$(foretold 1)
+    two=$(foretold 2)
+    [ $((two - one)) -gt 300000 ] # two models, and their means and spreads, of 106 KB each
+    prunes --calib "$digits/train.npz" --samples 1 --ratio 0.5 --force --mem-limit $((one * 1007 / 1000))
+}
+
 @test "prune: memory is foretold for the largest of samples that differ in length" {
     local limit
     mkdir long
