@@ -250,6 +250,36 @@ static void add_points(const Prune *q, HnReport *report)
         hn_report_table(report, "points", point_columns);
 }
 
+/* Readers of channels that went, whose weights stayed what they were: those in f16, and those behind DequantizeLinear.
+ */
+static void add_unfitted(const Prune *q, HnReport *report)
+{
+    const GPtrArray *members = hn_channels_members(q->map->channels);
+    g_autoptr(GHashTable) half = g_hash_table_new(NULL, NULL), quantized = g_hash_table_new(NULL, NULL);
+    for (guint c = 0; c < q->map->classes->len; c++) {
+        const HnPruneClass *k = q->map->classes->pdata[c];
+        for (guint i = 0; q->pruned->kept[c] < k->n && i < k->others->len; i++) {
+            const HnChannelMember *f = members->pdata[g_array_index(k->others, int, i)];
+            const HnNode *n = hn_graph_find(q->map->model->graph, f->node)->producer;
+            const HnDtype type = hn_node_in(n, f->input)->weight->dtype;
+            if (hn_dtype_is_half(type))
+                g_hash_table_add(half, (gpointer)n);
+            else if (hn_dtype_in(type, HN_T_INTS))
+                g_hash_table_add(quantized, (gpointer)n);
+        }
+    }
+    if (g_hash_table_size(half) > 0)
+        hn_report_line(report,
+                       "%u nodes with weights of f16 read channels that went, and only weights of f32 are computed "
+                       "anew: use 'hone-export --to f32' before, and '--to f16' afterwards",
+                       g_hash_table_size(half));
+    if (g_hash_table_size(quantized) > 0)
+        hn_report_line(report,
+                       "%u nodes with quantized weights read channels that went, and only weights of f32 are computed "
+                       "anew: prune first, and quantize what comes of it",
+                       g_hash_table_size(quantized));
+}
+
 static JsonObject *pair(double before, double after)
 {
     JsonObject *o = json_object_new();
@@ -372,6 +402,8 @@ gboolean prune_report(const Prune *q, GError **error)
         add_zeros(q, report);
     add_points(q, report);
     add_repairs(q, report);
+    if (q->fit && q->o.data != NULL && q->budget != PRUNE_ZEROS && q->pruned != NULL)
+        add_unfitted(q, report);
     add_outputs(q, report);
     add_score(q, report);
     if (q->result != NULL)
@@ -404,7 +436,8 @@ gboolean prune_explain(const Prune *q, GError **error)
         add_group(rows, q->map->locked->pdata[i]);
     json_object_set_array_member(hn_report_root(report), "classes", rows);
     hn_report_table(report, "classes", explain_columns);
-    hn_report_line(report, "%u classes of %u channels may go, %u have to stay", q->map->classes->len, channels,
-                   q->map->locked->len);
+    hn_report_line(report, "%u %s of %u channels may go, %u %s to stay", q->map->classes->len,
+                   q->map->classes->len == 1 ? "class" : "classes", channels, q->map->locked->len,
+                   q->map->locked->len == 1 ? "has" : "have");
     return hn_report_write(report, error);
 }

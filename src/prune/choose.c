@@ -58,12 +58,31 @@ static gboolean is_float(const HnTensor *t)
     return t != NULL && (t->dtype == HN_F32 || t->dtype == HN_F64 || hn_dtype_is_half(t->dtype));
 }
 
+/* What n makes of a weight of integers and its scales; NULL: n has other inputs, too. */
+static HnTensor *as_floats(const HnNode *n, const HnTensor *weight)
+{
+    g_autofree HnTensor **in = g_new0(HnTensor *, n->in->len + 1);
+    HnTensor *y = NULL;
+    for (guint i = 0; i < n->in->len; i++) {
+        const HnValue *v = hn_node_in(n, (int)i);
+        if (v != NULL && (v->is_input || v->weight == NULL))
+            return NULL;
+        in[i] = v != NULL ? v->weight : NULL;
+    }
+    HnEval e = { .node = n, .params = n->params, .n_in = (int)n->in->len, .n_out = 1, .in = in, .out = &y };
+    const gboolean ok = n->out->len == 1 && hn_op_eval(&e, NULL);
+    if (!ok || !is_float(y) || y->n != weight->n)
+        g_clear_pointer(&y, hn_tensor_unref);
+    return y;
+}
+
 static void add_member(const HnPruneMap *map, int c, const HnChannelMember *f, HnPruneScore s, double *score)
 {
     const HnNode *n = node_of(map, f);
-    const HnTensor *t = hn_node_in(n, f->input)->weight;
+    HnTensor *weight = hn_node_in(n, f->input)->weight;
     const gboolean linear = hn_op_is_linear(n->op), norm = n->op == &hn_op_batchnormalization;
-    if (!is_float(t))
+    g_autoptr(HnTensor) t = is_float(weight) ? hn_tensor_ref(weight) : as_floats(n, weight);
+    if (t == NULL)
         return;
     if (s == HN_PRUNE_BN) {
         if (f->axis >= 0 && (norm ? f->input == 1 : linear && t->ndim > 1))
@@ -98,9 +117,9 @@ void hn_prune_weight_scores(const HnPruneMap *map, int c, HnPruneScore s, uint64
         return;
     }
     if (s == HN_PRUNE_OBS || s == HN_PRUNE_WANDA) {
-        for (guint i = 0; i < k->others->len; i++)
+        for (guint i = 0; i < k->others->len && k->layers->len > 0; i++)
             add_member(map, c, members->pdata[g_array_index(k->others, int, i)], s, score);
-        if (k->others->len == 0 && k->layers->len == 0) /* nobody multiplies it: who makes it */
+        if (k->layers->len == 0) /* nobody says what is lost: who makes it counts, too */
             hn_prune_weight_scores(map, c, HN_PRUNE_L2, seed, score);
         make_parts(score, k->n);
         return;

@@ -76,6 +76,20 @@ foretold() {
     prunes --calib "$digits/train.npz" --samples 1 --ratio 0.5 --force --mem-limit $((one * 1007 / 1000))
 }
 
+@test "prune: weights that are not computed anew are told" {
+    local what="with weights of f16 read channels that went"
+    succeeds hone-export -q "$digits/model.onnx" --to f16 --keep-io -o half.onnx --force
+    run hone-prune half.onnx --calib "$digits/train.npz" --samples 64 --ratio 0.5 --force -o out.onnx
+    [[ $output == *" nodes $what"*"hone-export --to f32"* ]]
+    run hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 64 --ratio 0.5 --force -o out.onnx
+    [ "$status" -eq 0 ]
+    [[ $output != *"$what"* ]]
+    succeeds hone-quantize -q "$digits/model.onnx" --calib "$digits/train.npz" --force -o int8.onnx
+    run hone-prune int8.onnx --calib "$digits/train.npz" --samples 64 --ratio 0.5 --force -o out.onnx --report report.json
+    holds '[.classes[].error > 0.2] | all' # parts of the weights: zeros and scales count
+    [[ $output == *"with quantized weights read channels that went"*"prune first"* ]]
+}
+
 @test "prune: memory is foretold for the largest of samples that differ in length" {
     local limit
     mkdir long
