@@ -236,6 +236,9 @@ struct HnBackend {
     /* How the elements of `from`, which are not plain, lie when they are looked at under the dims of `to`. NULL: they
      * have to be plain. */
     HnLayout *(*layout_view)(const HnSlot *from, const HnTensor *to);
+    /* The elements that n makes of `from`, which is on the device, are those of `from` as they lie, in *layout (NULL:
+     * plain) under the dims of `to`: nothing is to be done. NULL: never. */
+    gboolean (*turns)(const HnNode *n, const HnSlot *from, const HnTensor *to, HnLayout **layout);
     gboolean lowers;               /* nodes that spell an operator out become that operator */
     gboolean widens;               /* halves are computed in f32: the planner keeps them so in between */
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */

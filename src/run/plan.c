@@ -284,6 +284,11 @@ static gboolean add_steps(HnPlan *p, GError **error)
         HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
         gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
                         out0->dtype != HN_STRING;
+        gboolean done = FALSE;
+        if (!view && !hn_plan_add_turned(p, n, &done, error))
+            return FALSE;
+        if (done)
+            continue;
         const GPtrArray *group = g_hash_table_lookup(p->groups, n);
         if (group != NULL && n != group->pdata[group->len - 1])
             continue;

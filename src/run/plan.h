@@ -176,6 +176,8 @@ void hn_plan_note_copy(HnPlan *p, const HnStep *s);
 /* At the plan's end, which owns it from now on. */
 void hn_plan_append(HnPlan *p, HnStep *s);
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
+/* The same for a node that only says how its input lies (HnBackend.turns), which *done tells. */
+gboolean hn_plan_add_turned(HnPlan *p, HnNode *n, gboolean *done, GError **error);
 /* n is a table that makes numbers of bytes: its step comes when one is planned that reads them (hn_plan_slot()). */
 gboolean hn_plan_is_late(const HnPlan *p, const HnNode *n);
 /* n is a table from bytes to bytes, which the step that makes the former applies at once from now on. */

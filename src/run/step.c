@@ -566,6 +566,35 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
     return TRUE;
 }
 
+gboolean hn_plan_add_turned(HnPlan *p, HnNode *n, gboolean *done, GError **error)
+{
+    const HnBackend *b = p->exec->env->backend;
+    const HnValue *x = n->in->len > 0 ? hn_node_in(n, 0) : NULL, *v = n->out->len > 0 ? hn_node_out(n, 0) : NULL;
+    HnSlot *from = b->turns != NULL && x != NULL && v != NULL ? hn_plan_find_slot(p, x) : NULL;
+    HnLayout *layout = NULL;
+    int64_t dims[HN_MAX_RANK];
+    if (from == NULL || from->constant || from->tensor == NULL || from->where != HN_DEVICE)
+        return TRUE;
+    const HnType *type = hn_types_get(p->types, v);
+    if (!hn_type_is_fixed(type, dims) || type->dtype != from->tensor->dtype)
+        return TRUE;
+    HnTensor *to = hn_tensor_new_borrowed(type->dtype, type->rank, dims, NULL);
+    *done = b->turns(n, from, to, &layout);
+    hn_tensor_unref(to);
+    if (!*done)
+        return TRUE;
+    HnSlot *s = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
+    if (s == NULL) {
+        hn_layout_unref(layout);
+        return FALSE;
+    }
+    s->layout = layout;
+    s->root = hn_slot_root(from);
+    s->where = from->where;
+    from->dense = from->read = TRUE;
+    return TRUE;
+}
+
 /* --- tables of bytes */
 
 gboolean hn_plan_is_late(const HnPlan *p, const HnNode *n)

@@ -187,6 +187,21 @@ static void test_joins(void)
     }
 }
 
+/* Transposes that only say how values lie: nothing is done for them, nor for what they are made of. */
+static void test_turned(void)
+{
+    static const char *const texts[] = {
+        "opset 17 graph g(%x:TYPE[2,16,5,6]) -> (%y, %t) { %a = Conv(%x, w:TYPE[24,16,1,1]) %b = Transpose(%a) "
+        "perm=[0,2,3,1] %c = LayerNormalization(%b, s:TYPE[24]) axis=-1 %t = MatMul(%c, m:TYPE[24,24]) "
+        "%d = Transpose(%t) perm=[0,3,1,2] %e = Add(%d, %a) %f = Conv(%e, u:TYPE[24,1,7,7]) pads=[3,3,3,3] group=24 "
+        "%y = Conv(%f, v:TYPE[8,24,1,1]) }",
+        "opset 17 graph g(%x:TYPE[2,5,6,16]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Transpose(%a) perm=[0,3,1,2] "
+        "%y = Conv(%b, v:TYPE[8,16,3,3]) }",
+    };
+    run_types(texts[0], 1);
+    run_types(texts[1], 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -197,6 +212,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/last/pools", test_pools);
     g_test_add_func("/cuda/last/depthwise", test_depthwise);
     g_test_add_func("/cuda/last/joins", test_joins);
+    g_test_add_func("/cuda/last/turned", test_turned);
     g_test_add_func("/cuda/last/large-numbers", test_large_numbers);
     return g_test_run();
 }

@@ -10,6 +10,7 @@
 #include "op/index.h"
 #include "op/ops.h"
 #include "op/pool.h"
+#include "op/transpose.h"
 #include "run/axis_forms.h"
 #include "run/resize_forms.h"
 
@@ -45,6 +46,8 @@ static gboolean wants(const HnNode *u, const HnValue *v, int64_t channels, int d
         return FALSE;
     if (u->op == &hn_op_conv && (hn_node_in(u, X) != v || ((const HnConv *)u->params)->group == 1))
         return hn_node_in(u, X) == v;
+    if (channels % HN_CUDA_LINE == 0 && channels > 0 && u->op == &hn_op_transpose)
+        return hn_cuda_turn_of(u, (int)((const HnTranspose *)u->params)->n) > 0;
     if (!passes(u, &channels))
         return FALSE;
     for (guint k = 0; k < u->out->len; k++)

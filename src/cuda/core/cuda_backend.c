@@ -261,6 +261,7 @@ static const HnKernel *const *cuda_kernels(const HnOp *op)
         .group_takes = hn_element_takes,      \
         .layout_equal = hn_cuda_layout_equal, \
         .layout_view = hn_cuda_layout_view,   \
+        .turns = hn_cuda_turns,               \
         .reorders = hn_cuda_reorders,         \
         .lowers = TRUE,                       \
         .computes = TRUE,                     \

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cuda/core/cuda_layout_args.h"
+#include "op/ops.h"
+#include "op/transpose.h"
 
 typedef struct {
     HnLayout base;
@@ -90,6 +92,31 @@ HnLayout *hn_cuda_layout_view(const HnSlot *from, const HnTensor *to)
     const HnTensor *t = from->tensor;
     const gboolean same = to->ndim >= 3 && to->n == t->n && to->dims[0] == t->dims[0] && to->dims[1] == t->dims[1];
     return same && to->dtype == t->dtype ? hn_cuda_layout_last(to) : NULL;
+}
+
+int hn_cuda_turn_of(const HnNode *n, int ndim)
+{
+    const HnTranspose *p = n->op == &hn_op_transpose ? n->params : NULL;
+    if (p == NULL || p->perm == NULL || ndim < 3 || ndim > HN_CUDA_LAYOUT_AXES || p->n != ndim || p->perm[0] != 0)
+        return 0;
+    gboolean behind = p->perm[ndim - 1] == 1, front = p->perm[1] == ndim - 1;
+    for (int i = 1; i < ndim - 1; i++) {
+        behind = behind && p->perm[i] == i + 1;
+        front = front && p->perm[i + 1] == i;
+    }
+    return behind ? 1 : front ? -1 : 0;
+}
+
+gboolean hn_cuda_turns(const HnNode *n, const HnSlot *from, const HnTensor *to, HnLayout **layout)
+{
+    const int turn = hn_cuda_turn_of(n, to->ndim);
+    const HnTensor *image = turn > 0 ? from->tensor : to;
+    if (turn == 0 || !hn_cuda_has_last(image) || hn_cuda_padded(image) != image->dims[1])
+        return FALSE;
+    if (turn > 0)
+        return from->layout != NULL;
+    *layout = from->layout == NULL ? hn_cuda_layout_last(to) : NULL;
+    return *layout != NULL;
 }
 
 /* --- reorders ----------------------------------------------------------------------------------------------------- */

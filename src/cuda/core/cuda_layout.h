@@ -31,7 +31,10 @@ int64_t hn_cuda_pitch(const HnSlot *slot);
 void hn_cuda_want_last(HnStep *s, int i);
 void hn_cuda_make_last(HnStep *s);
 
-/* HnBackend.layout_equal, .layout_view, .reorders */
+/* HnBackend.layout_equal, .layout_view, .turns, .reorders */
+gboolean hn_cuda_turns(const HnNode *n, const HnSlot *from, const HnTensor *to, HnLayout **layout);
+/* A Transpose of images that brings channels behind the pixels (1), or back in front of them (-1); else 0. */
+int hn_cuda_turn_of(const HnNode *n, int ndim);
 gboolean hn_cuda_layout_equal(const HnLayout *a, const HnLayout *b);
 HnLayout *hn_cuda_layout_view(const HnSlot *from, const HnTensor *to);
 extern const HnKernel *const hn_cuda_reorders[];
