@@ -5,6 +5,7 @@
 #include "../unit/run_model.h"
 #include "backends.h"
 #include "cuda/core/cuda_backend.h"
+#include "run/device.h"
 
 typedef struct {
     const char *text; /* TYPE stands for the element type */
@@ -18,12 +19,22 @@ static void count_reorders(const HnStep *s, int depth, gpointer data)
     *(int *)data += s->node == NULL && s->kernel != NULL && g_str_has_prefix(s->kernel->name, "cuda.reorder");
 }
 
+static const char *form; /* of convolutions, the only one; NULL: they choose */
+static int parts;
+
 static void run_region(const char *text, int reorders, double rtol, double atol)
 {
     g_autoptr(GError) error = NULL;
     HnModel *m = test_model(text);
-    HnSession *s = test_session(m, hn_backend_cuda(0),
-                                &(HnSessionOptions){ .threads = 1, .prefer = "cuda.conv_last", .strict = TRUE });
+    HnDevice *device = hn_device_new(hn_backend_cuda(0), &error);
+    g_assert_no_error(error);
+    HnEngine *e = hn_engine_new(m, device, NULL, &error);
+    g_assert_no_error(error);
+    ((HnCuda *)device->handle)->conv_form = form;
+    ((HnCuda *)device->handle)->conv_parts = parts;
+    HnSession *s =
+        hn_session_new_on(e, &(HnSessionOptions){ .threads = 1, .prefer = "cuda.conv_last", .strict = TRUE }, &error);
+    g_assert_no_error(error);
     HnSession *ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
     g_autoptr(GPtrArray) in = test_inputs(s, 3);
     g_autoptr(GPtrArray) want = test_run(ref, in);
@@ -38,6 +49,8 @@ static void run_region(const char *text, int reorders, double rtol, double atol)
         g_error("%d reorders, not %d: %s", n, reorders, text);
     hn_session_free(s);
     hn_session_free(ref);
+    hn_engine_unref(e);
+    hn_device_unref(device);
     hn_model_free(m);
 }
 
@@ -96,6 +109,16 @@ static void test_elements(void)
 /* Terms that several blocks share, and tiles of all forms. */
 static void test_forms(void)
 {
+    static const char *const forms[] = { "conv_last_128x128", "conv_last_128x64", "conv_last_128x32",
+                                         "conv_last_64x64",   "conv_last_64x32",  NULL };
+    for (int i = 0; forms[i] != NULL; i++)
+        for (parts = 1; parts <= 3; parts += 2) {
+            form = forms[i];
+            run_types("opset 17 graph g(%x:TYPE[3,40,7,7]) -> (%y) { %a = Conv(%x, w:TYPE[136,40,3,3], b:TYPE[136]) "
+                      "pads=[1,1,1,1] %r = HardSwish(%a) %y = Conv(%r, v:TYPE[8,136,1,1]) }",
+                      1);
+        }
+    form = NULL;
     run_types("opset 17 graph g(%x:TYPE[1,256,3,3]) -> (%y) { %a = Conv(%x, w:TYPE[40,256,3,3], b:TYPE[40]) "
               "pads=[1,1,1,1] %r = Relu(%a) %y = Conv(%r, v:TYPE[8,40,3,3]) pads=[1,1,1,1] }",
               1);

@@ -1,12 +1,16 @@
 /*
  * Kernels of the CUDA backend by the device's own clock, against a copy on the device in the same run; JSON lines.
  *
- * usage: perf-cuda [--small] [--copies] [--device cuda:N]      --small: sizes that the emulated device gets through
+ * usage: perf-cuda [--small] [--copies] [--convs] [--device cuda:N]      --small: sizes that the emulated device gets
+ * through
  *
  * A line: the name, the kernel, microseconds of a call (median), bytes and operations of it, and `of_copy`: its bytes
  * per second over those of a device copy that moves as many (read and write counted, too), timed by the same marks.
  * Copies between host and device are timed by the host's clock, from the call until they have been waited for. With
  * --copies these alone, in many forms of the host's part (HnCudaCopying), also where its threads have gone to sleep.
+ * With
+ * --convs convolutions alone: channels last in each form, shared by some numbers of blocks, as they choose themselves,
+ * and the kernel of plain values, without steps that bring values there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,14 +332,101 @@ static void measure(HnDevice *device, const char *name, const char *text)
     g_free(timer.spans);
 }
 
+/* --- forms of convolutions ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int batch, from, to, size, kernel, stride;
+} Shape;
+
+static const Shape shapes[] = {
+    { 8, 3, 64, 224, 7, 2 },   { 8, 64, 64, 56, 1, 1 },    { 8, 64, 64, 56, 3, 1 },    { 8, 64, 256, 56, 1, 1 },
+    { 8, 256, 64, 56, 1, 1 },  { 8, 128, 128, 28, 3, 1 },  { 8, 128, 512, 28, 1, 1 },  { 8, 512, 128, 28, 1, 1 },
+    { 8, 256, 256, 14, 3, 1 }, { 8, 256, 1024, 14, 1, 1 }, { 8, 1024, 256, 14, 1, 1 }, { 8, 512, 512, 7, 3, 1 },
+    { 8, 512, 2048, 7, 1, 1 }, { 8, 2048, 512, 7, 1, 1 },  { 8, 3, 16, 640, 3, 2 },    { 8, 16, 32, 320, 3, 2 },
+    { 8, 16, 16, 160, 3, 1 },  { 8, 32, 32, 80, 3, 1 },    { 8, 64, 64, 40, 3, 1 },    { 8, 128, 128, 20, 3, 1 },
+    { 1, 64, 64, 56, 3, 1 },   { 1, 64, 256, 56, 1, 1 },   { 1, 128, 128, 28, 3, 1 },  { 1, 256, 256, 14, 3, 1 },
+    { 1, 512, 512, 7, 3, 1 },  { 1, 1024, 256, 14, 1, 1 }, { 32, 64, 64, 56, 3, 1 },   { 32, 256, 256, 14, 3, 1 },
+    { 32, 256, 64, 56, 1, 1 },
+};
+
+/* The first convolution's time alone; the second one reads what it makes, channels last. */
+static double time_conv(HnDevice *device, HnModel *m, GPtrArray *in, const char *prefer)
+{
+    g_autoptr(GError) error = NULL;
+    HnEngine *e = hn_engine_new(m, device, NULL, &error);
+    g_assert_no_error(error);
+    HnSession *s =
+        hn_session_new_on(e, &(HnSessionOptions){ .threads = 1, .prefer = prefer, .keeps_io = TRUE }, &error);
+    g_assert_no_error(error);
+    HnTimer timer = { .tick_ns = 1 };
+    double us[ROUNDS];
+    hn_session_set_timer(s, &timer);
+    for (int i = -2; i < ROUNDS; i++) {
+        timer.n = 0;
+        g_ptr_array_unref(test_run(s, in));
+        for (gsize k = timer.n; k-- > 0;)
+            if (i >= 0 && timer.spans[k].node != NULL)
+                us[i] = (double)(timer.spans[k].end - timer.spans[k].start) * 1e-3;
+    }
+    hn_session_free(s);
+    hn_engine_unref(e);
+    g_free(timer.spans);
+    return median(us, ROUNDS);
+}
+
+static void print_conv(const Shape *c, const char *type, const char *form, int parts, double us)
+{
+    const int out = (c->size - 1) / c->stride + 1;
+    const double flops = 2.0 * c->batch * out * out * c->from * c->to * c->kernel * c->kernel;
+    printf("{\"conv\": \"%dx%d by %d, %d to %d, %dx%d, batch %d\", \"type\": \"%s\", \"form\": \"%s\", \"parts\": %d, "
+           "\"us\": %.2f, \"tflops\": %.2f}\n",
+           c->kernel, c->kernel, c->stride, c->from, c->to, c->size, c->size, c->batch, type, form, parts, us,
+           flops / us * 1e-6);
+    fflush(stdout);
+}
+
+static void measure_shape(HnDevice *device, const Shape *c, const char *type)
+{
+    static const char *const halves[] = { "conv_last_128x128", "conv_last_128x64", "conv_last_128x32",
+                                          "conv_last_64x64",   "conv_last_64x32",  NULL };
+    static const char *const f32[] = { "conv_last_128x64", "conv_last_64x64", "conv_last_64x32", NULL };
+    static const int parts[] = { 1, 2, 4, 8 };
+    const char *const *forms = strcmp(type, "f32") == 0 ? f32 : halves;
+    const int pad = c->kernel / 2, out = (c->size - 1) / c->stride + 1;
+    const int64_t dims[4] = { c->batch, c->from, c->size, c->size };
+    HnCuda *cuda = device->handle;
+    g_autofree char *text = g_strdup_printf(
+        "opset 21 graph g(%%x:%s[%d,%d,%d,%d]) -> (%%y) { %%a = Conv(%%x, w:%s[%d,%d,%d,%d]) pads=[%d,%d,%d,%d] "
+        "strides=[%d,%d] %%y = Conv(%%a, v:%s[8,%d,1,1]) }",
+        type, c->batch, c->from, c->size, c->size, type, c->to, c->from, c->kernel, c->kernel, pad, pad, pad, pad,
+        c->stride, c->stride, type, c->to);
+    HnModel *m = test_model(text);
+    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    g_ptr_array_add(in, test_random(strcmp(type, "f32") == 0 ? HN_F32 : HN_F16, 4, dims, 1));
+    print_conv(c, type, "plain", 0, time_conv(device, m, in, "cuda.conv_packed"));
+    print_conv(c, type, "chosen", 0, time_conv(device, m, in, "cuda.conv_last"));
+    const gboolean few = (int64_t)c->batch * out * out * c->to < 132 * 64 * 64 * 2;
+    for (int i = 0; forms[i] != NULL; i++)
+        for (guint k = 0; k < (few ? G_N_ELEMENTS(parts) : 1); k++) {
+            if (parts[k] > c->from * c->kernel * c->kernel / 128)
+                break;
+            cuda->conv_form = forms[i];
+            cuda->conv_parts = parts[k];
+            print_conv(c, type, forms[i], parts[k], time_conv(device, m, in, "cuda.conv_last"));
+        }
+    cuda->conv_form = NULL;
+    hn_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    gboolean small = FALSE, copies = FALSE;
+    gboolean small = FALSE, copies = FALSE, convs = FALSE;
     const char *name = "cuda";
     for (int i = 1; i < argc; i++) {
         small = small || strcmp(argv[i], "--small") == 0;
         copies = copies || strcmp(argv[i], "--copies") == 0;
+        convs = convs || strcmp(argv[i], "--convs") == 0;
         if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             name = argv[++i];
     }
@@ -345,6 +436,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "perf-cuda: %s\n", error->message);
         return hn_error_exit_status(error);
     }
+    for (guint i = 0; convs && i < 2 * G_N_ELEMENTS(shapes); i++) {
+        Shape c = shapes[i / 2];
+        c.size = small ? MIN(c.size, 12) : c.size;
+        if (!small || c.batch == 1)
+            measure_shape(device, &c, i % 2 == 0 ? "f16" : "f32");
+    }
+    if (convs)
+        return 0;
     const gsize copied = small ? (gsize)1 << 16 : (gsize)256 << 20;
     printf("{\"name\": \"device copy\", \"bytes\": %.0f, \"gb_per_s\": %.1f}\n", 2 * (double)copied,
            copy_rate(device, copied) * 1e-9);

@@ -98,16 +98,21 @@ static Share choose(const HnStep *s, const HnConvPlan *p)
     const gboolean f32 = hn_cuda_in(s, X)->dtype == HN_F32;
     const Form *forms = f32 ? of_f32 : of_halves;
     const guint n = f32 ? G_N_ELEMENTS(of_f32) : G_N_ELEMENTS(of_halves);
+    const HnCuda *c = s->device;
     Share best = { .form = NULL };
     for (guint i = 0; i < n; i++)
         for (guint k = 0; k < G_N_ELEMENTS(splits); k++) {
             if (k > 0 && stages_of(s, p) < splits[k] * PART_STAGES)
                 break;
+            if (c->conv_form != NULL && strcmp(c->conv_form, forms[i].name) == 0 && splits[k] <= MAX(c->conv_parts, 1))
+                best = share_of(s, p, &forms[i], splits[k]);
+            if (c->conv_form != NULL)
+                continue;
             const Share h = share_of(s, p, &forms[i], splits[k]);
             if (best.form == NULL || h.ns < best.ns)
                 best = h;
         }
-    return best;
+    return best.form != NULL ? best : share_of(s, p, &forms[0], 1);
 }
 
 static gboolean in_reach(const HnWindowAxis *a)

@@ -27,6 +27,8 @@ typedef struct {
     int shared_bytes; /* most of a block */
     int capability;   /* 80: compute capability 8.0 */
     HnKernelFile *kernels;
+    const char *conv_form; /* of convolutions channels last, the only one that they take; NULL: they choose */
+    int conv_parts;        /* ... and how many blocks share their terms, if they can */
     GMutex lock;           /* of all that follows */
     GHashTable *modules;   /* name -> HnCuModule */
     GHashTable *functions; /* name -> HnCuFunction, of all modules */
