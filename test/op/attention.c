@@ -21,6 +21,15 @@ static const HnCase attention[] = {
     { "f32[1,4,130,40] f32[1,2,150,40] f32[1,2,150,40]", NULL },
     { "f32[1,3,200,24] f32[1,3,200,24] f32[1,3,200,30] f32[200,200]", "is_causal=1" },
     { "f32[1,2,70,128] f32[1,2,200,128] f32[1,2,200,100]", "is_causal=1" },
+    /* a few blocks, whose warps share the keys: some have none, several, those of a cache and new ones */
+    { "f32[1,2,37,64] f32[1,1,300,64] f32[1,1,300,64] f32[37,300]", NULL },
+    { "f32[1,2,20,64] f32[1,2,130,64] f32[1,2,130,52]", "is_causal=1 left_window_size=21 softcap=4.0" },
+    { "f32[1,1,17,7] f32[1,1,70,7] f32[1,1,70,30] bool[17,105] f32[1,1,35,7] f32[1,1,35,30]", NULL, .n_out = 3 },
+    { "f32[1,1,33,100] f32[1,1,250,100] f32[1,1,250,128] - f32[1,1,29,100] f32[1,1,29,128]", "is_causal=1" },
+    { "f32[1,1,16,8] f32[1,1,40,8] f32[1,1,40,8] bool[16,3]", NULL },
+    /* numbers whose halves for tensor cores are infinite: of values, of which each query sees one, and of products */
+    { "f32[1,1,18,24] f32[1,1,40,24] f32[1,1,40,24]@-3e38:3e38", "left_window_size=0 right_window_size=0" },
+    { "f32[1,1,18,24]@2.5e18:3e18 f32[1,1,150,24]@2.5e18:3e18 f32[1,1,150,24]", "scale=1e-38" },
     { "f32[1,4,5,16] f32[1,2,5,16] f32[1,2,5,32] bool[5,26] f32[1,2,21,16] f32[1,2,21,32]", NULL, .n_out = 3 },
     { "f32[2,9,48] f32[2,33,24] f32[2,33,24] f32[2,1,9,33]", "q_num_heads=6 kv_num_heads=3 scale=0.5" },
     { "f32[1,2,1,64] f32[1,2,100,64] f32[1,2,100,64] f32[1,1,1,100]", NULL },

@@ -1,16 +1,16 @@
 /*
  * Kernels of the CUDA backend by the device's own clock, against a copy on the device in the same run; JSON lines.
  *
- * usage: perf-cuda [--small] [--copies] [--convs] [--device cuda:N]      --small: sizes that the emulated device gets
- * through
+ * usage: perf-cuda [--small] [--copies] [--convs] [--attention] [--device cuda:N]
+ * --small: sizes that the emulated device gets through
  *
  * A line: the name, the kernel, microseconds of a call (median), bytes and operations of it, and `of_copy`: its bytes
  * per second over those of a device copy that moves as many (read and write counted, too), timed by the same marks.
  * Copies between host and device are timed by the host's clock, from the call until they have been waited for. With
  * --copies these alone, in many forms of the host's part (HnCudaCopying), also where its threads have gone to sleep.
- * With
- * --convs convolutions alone: channels last in each form, shared by some numbers of blocks, as they choose themselves,
- * and the kernel of plain values, without steps that bring values there.
+ * With --convs convolutions alone: channels last in each form, shared by some numbers of blocks, as they choose
+ * themselves, and the kernel of plain values, without steps that bring values there.
+ * With --attention that of few tokens in f32 alone, by blocks of 64 queries and by those whose warps share the keys.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -418,15 +418,37 @@ static void measure_shape(HnDevice *device, const Shape *c, const char *type)
     hn_model_free(m);
 }
 
+/* --- forms of attention ------------------------------------------------------------------------------------------- */
+
+static void measure_attention(HnDevice *device)
+{
+    static const struct {
+        int heads, tokens;
+    } of[] = { { 6, 197 }, { 12, 128 }, { 12, 384 }, { 8, 1024 } };
+    HnCuda *c = device->handle;
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++)
+        for (int batch = 1; batch <= 16; batch *= 2)
+            for (int few = 0; few < 2; few++) {
+                g_autofree char *q = g_strdup_printf("f32[%d,%d,%d,64]", batch, of[i].heads, of[i].tokens);
+                g_autofree char *name = g_strdup_printf("attention %s, %s", q, few ? "shared keys" : "tiles");
+                g_autofree char *text = g_strdup_printf(
+                    "opset 23 graph g(%%q:%s, %%k:%s, %%v:%s) -> (%%y) { %%y = Attention(%%q, %%k, %%v) }", q, q, q);
+                c->few_cost = few ? 0 : G_MAXINT;
+                measure(device, name, text);
+            }
+    c->few_cost = HN_CUDA_FEW_COST;
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    gboolean small = FALSE, copies = FALSE, convs = FALSE;
+    gboolean small = FALSE, copies = FALSE, convs = FALSE, attention = FALSE;
     const char *name = "cuda";
     for (int i = 1; i < argc; i++) {
         small = small || strcmp(argv[i], "--small") == 0;
         copies = copies || strcmp(argv[i], "--copies") == 0;
         convs = convs || strcmp(argv[i], "--convs") == 0;
+        attention = attention || strcmp(argv[i], "--attention") == 0;
         if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             name = argv[++i];
     }
@@ -447,8 +469,11 @@ int main(int argc, char **argv)
     const gsize copied = small ? (gsize)1 << 16 : (gsize)256 << 20;
     printf("{\"name\": \"device copy\", \"bytes\": %.0f, \"gb_per_s\": %.1f}\n", 2 * (double)copied,
            copy_rate(device, copied) * 1e-9);
-    measure_copies(device, (gsize)(small ? 1 : 64) << 20, copies);
-    for (guint i = 0; i < G_N_ELEMENTS(cases) && !copies; i++) {
+    if (attention)
+        measure_attention(device);
+    else
+        measure_copies(device, (gsize)(small ? 1 : 64) << 20, copies);
+    for (guint i = 0; i < G_N_ELEMENTS(cases) && !copies && !attention; i++) {
         char text[TEXT_MAX];
         const int size = small ? cases[i].small : cases[i].large;
         if (size == 0)

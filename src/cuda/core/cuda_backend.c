@@ -134,6 +134,7 @@ static gpointer open_context(int index, gboolean apart, GError **error)
     }
     HnCuda *c = g_new0(HnCuda, 1);
     c->driver = driver;
+    c->few_cost = HN_CUDA_FEW_COST;
     c->apart = apart;
     g_mutex_init(&c->lock);
     c->modules = g_hash_table_new(g_str_hash, g_str_equal);

@@ -26,6 +26,7 @@ typedef struct {
     int multiprocessors;
     int shared_bytes; /* most of a block */
     int capability;   /* 80: compute capability 8.0 */
+    float few_cost;   /* HN_CUDA_FEW_COST: others to see what it is worth */
     HnKernelFile *kernels;
     const char *conv_form; /* of convolutions channels last, the only one that they take; NULL: they choose */
     int conv_parts;        /* ... and how many blocks share their terms, if they can */
@@ -37,6 +38,10 @@ typedef struct {
     GHashTable *pinned;    /* memory of the host: void * -> its bytes */
     gsize pinned_bytes;    /* of all of it */
 } HnCuda;
+
+/* Of 16 keys for the 16 queries of a block of attention_few (gemm/cuda_attention.c), where they take 1 for the 64 of
+ * attention_tiles. */
+#define HN_CUDA_FEW_COST 2.0f
 
 #define HN_CUDA_STAGES 4
 #define HN_CUDA_STAGE_BYTES ((gsize)1 << 20)

@@ -12,9 +12,10 @@ enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
 
 #define COPY_THREADS 256
-#define CAPABILITY 90    /* of devices with warpgroups */
-#define LEAST_QUERIES 16 /* of a warp; below it tiles are mostly zeros */
-#define TILE_SIZE 128    /* of vectors, at most */
+#define CAPABILITY 90     /* of devices with warpgroups */
+#define LEAST_QUERIES 16  /* of a warp; below it tiles are mostly zeros */
+#define TILE_SIZE 128     /* of vectors, at most */
+#define STATIC_BYTES 1024 /* of shared memory, of attention_few */
 
 typedef struct {
     HnCuFunction f, present[2];
@@ -94,6 +95,38 @@ static gboolean prepare_warpgroups(HnStep *s, Attention *c, int64_t size, GError
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
 }
 
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Blocks of f32 for fewer queries, whose warps share the keys, where there are multiprocessors to spare. FALSE without
+ * an error: not here. */
+static gboolean prepare_few(HnStep *s, Attention *c, int64_t size, GError **error)
+{
+    const HnCudaAttentionArgs *a = &c->args;
+    const HnCuda *device = s->device;
+    const int64_t heads = a->batch * a->heads, total = a->past + a->keys, each = HN_CUDA_ATTENTION_FEW_WARPS;
+    const int64_t blocks = heads * ceil_div(a->queries, HN_CUDA_ATTENTION_FEW_QUERIES);
+    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE;
+    const gboolean large = fits <= 64 && total > 16 * each &&
+                           HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, 32) + STATIC_BYTES <= device->shared_bytes;
+    const int keys = large ? 32 : 16;
+    const int64_t bytes = HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, keys);
+    /* in turns of 16 keys by all warps of a multiprocessor */
+    const int64_t turns = ceil_div(blocks, device->multiprocessors) * ceil_div(total, keys * each) * (keys / 16),
+                  others = ceil_div(heads * ceil_div(a->queries, HN_CUDA_ATTENTION_QUERIES), device->multiprocessors) *
+                           ceil_div(total, HN_CUDA_ATTENTION_TILE_KEYS_F32) * 2;
+    if (hn_cuda_in(s, Q)->dtype != HN_F32 || bytes + STATIC_BYTES > device->shared_bytes ||
+        (double)turns * device->few_cost > (double)others)
+        return FALSE;
+    g_autofree char *name = g_strdup_printf("attention_few_%d_%d", fits, keys);
+    c->grid = hn_cuda_row(blocks, HN_CUDA_ATTENTION_FEW_WARPS * 32);
+    c->grid.shared = (gsize)bytes;
+    c->f = hn_cuda_typed(s, "cuda_attention_few", name, HN_F32, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
+}
+
 /* What both operators do behind measuring. */
 static gboolean prepare(HnStep *s, Attention *c, GError **error)
 {
@@ -104,7 +137,7 @@ static gboolean prepare(HnStep *s, Attention *c, GError **error)
               is_wide(&a->k, elements) && is_wide(&a->v, elements);
     if (!s->strict_math && a->queries >= LEAST_QUERIES && size <= TILE_SIZE) {
         g_autoptr(GError) broken = NULL;
-        if (prepare_warpgroups(s, c, size, &broken))
+        if (prepare_warpgroups(s, c, size, &broken) || (broken == NULL && prepare_few(s, c, size, &broken)))
             return TRUE;
         if (broken == NULL)
             return prepare_tiles(s, c, size, error);

@@ -27,6 +27,22 @@ __device__ inline void hn_multiply_split(float *main, float *small, const HnSpli
     hn_mma(0.0f, main, a, b);
 }
 
+/* The same for N products of x, each of the three for all of them before the next one: no one waits for the one in
+ * front of it. */
+template <int N>
+__device__ __forceinline__ void hn_multiply_split_each(float (*main)[4], float (*small)[4], const HnSplit *x,
+                                                       const HnSplit (*w)[2])
+{
+    const uint32_t a[4] = { x[0].hi, x[1].hi, x[2].hi, x[3].hi }, a_lo[4] = { x[0].lo, x[1].lo, x[2].lo, x[3].lo };
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            const uint32_t b[2] = { w[n][0].hi, w[n][1].hi }, b_lo[2] = { w[n][0].lo, w[n][1].lo };
+            hn_mma(0.0f, k == 2 ? main[n] : small[n], k == 0 ? a_lo : a, k == 1 ? b_lo : b);
+        }
+}
+
 /* Both sums end, and go into the third one. */
 template <int DOWN, int ACROSS>
 __device__ __forceinline__ void hn_end_sums(float (&sum)[DOWN][ACROSS][4], float (&main)[DOWN][ACROSS][4],
