@@ -109,8 +109,17 @@ static void test_elements(void)
 /* Terms that several blocks share, and tiles of all forms. */
 static void test_forms(void)
 {
-    static const char *const forms[] = { "conv_last_128x128", "conv_last_128x64", "conv_last_128x32",
-                                         "conv_last_64x64",   "conv_last_64x32",  NULL };
+    static const char *const forms[] = { "conv_last_128x128",
+                                         "conv_last_128x64",
+                                         "conv_last_128x32",
+                                         "conv_last_64x64",
+                                         "conv_last_64x32",
+                                         "conv_last_group_128x256",
+                                         "conv_last_group_128x128",
+                                         "conv_last_group_128x64",
+                                         "conv_last_group_64x128",
+                                         "conv_last_group_64x64",
+                                         NULL };
     for (int i = 0; forms[i] != NULL; i++)
         for (parts = 1; parts <= 3; parts += 2) {
             form = forms[i];

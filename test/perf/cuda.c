@@ -387,8 +387,17 @@ static void print_conv(const Shape *c, const char *type, const char *form, int p
 
 static void measure_shape(HnDevice *device, const Shape *c, const char *type)
 {
-    static const char *const halves[] = { "conv_last_128x128", "conv_last_128x64", "conv_last_128x32",
-                                          "conv_last_64x64",   "conv_last_64x32",  NULL };
+    static const char *const halves[] = { "conv_last_128x128",
+                                          "conv_last_128x64",
+                                          "conv_last_128x32",
+                                          "conv_last_64x64",
+                                          "conv_last_64x32",
+                                          "conv_last_group_128x256",
+                                          "conv_last_group_128x128",
+                                          "conv_last_group_128x64",
+                                          "conv_last_group_64x128",
+                                          "conv_last_group_64x64",
+                                          NULL };
     static const char *const f32[] = { "conv_last_128x64", "conv_last_64x64", "conv_last_64x32", NULL };
     static const int parts[] = { 1, 2, 4, 8 };
     const char *const *forms = strcmp(type, "f32") == 0 ? f32 : halves;

@@ -25,25 +25,37 @@ typedef struct {
 typedef struct {
     const char *name;
     int pixels, channels, threads, shared;
+    const char *module;
     int alone, full;
 } Form;
 
-#define FORM_OF(name, down, across, high, wide, stages, ...)                                  \
-    {                                                                                         \
-        name, (down) * (high)*16, (across) * (wide)*8, (down) * (across)*HN_CUDA_WARP,        \
-            HN_CUDA_LAST_SHARED((down) * (high)*16, (across) * (wide)*8, stages), __VA_ARGS__ \
+#define FORM_OF(name, down, across, high, wide, stages, more, module, ...)                                     \
+    {                                                                                                          \
+        name, (down) * (high)*16, (across) * (wide)*8, (down) * (across)*HN_CUDA_WARP,                         \
+            HN_CUDA_LAST_SHARED((down) * (high)*16, (across) * (wide)*8, stages) + (more), module, __VA_ARGS__ \
     }
-#define FORM(...) FORM_OF(__VA_ARGS__)
+#define FORM_IN(...) FORM_OF(__VA_ARGS__)
+#define HALF(name, tile, ...) FORM_IN(name, tile, 0, "cuda_conv_last", __VA_ARGS__)
+#define GROUP(name, tile, ...) FORM_IN(name, tile, HN_CUDA_LAST_PATTERN, "cuda_conv_last_group", __VA_ARGS__)
+#define F32(name, tile, ...) FORM_IN(name, tile, 0, "cuda_conv_last_f32", __VA_ARGS__)
 
 static const Form of_halves[] = {
-    FORM("conv_last_128x128", HN_CUDA_LAST_128x128, 700, 550), FORM("conv_last_128x64", HN_CUDA_LAST_128x64, 500, 360),
-    FORM("conv_last_128x32", HN_CUDA_LAST_128x32, 420, 260),   FORM("conv_last_64x64", HN_CUDA_LAST_64x64, 420, 250),
-    FORM("conv_last_64x32", HN_CUDA_LAST_64x32, 350, 190),
+    HALF("conv_last_128x128", HN_CUDA_LAST_128x128, 700, 550), HALF("conv_last_128x64", HN_CUDA_LAST_128x64, 500, 360),
+    HALF("conv_last_128x32", HN_CUDA_LAST_128x32, 420, 260),   HALF("conv_last_64x64", HN_CUDA_LAST_64x64, 420, 250),
+    HALF("conv_last_64x32", HN_CUDA_LAST_64x32, 350, 190),
+};
+/* Of compute capability 9.0; 0: not measured yet, taken only where somebody asks for it. */
+static const Form of_groups[] = {
+    GROUP("conv_last_group_128x256", HN_CUDA_LAST_GROUP_128x256, 0, 0),
+    GROUP("conv_last_group_128x128", HN_CUDA_LAST_GROUP_128x128, 0, 0),
+    GROUP("conv_last_group_128x64", HN_CUDA_LAST_GROUP_128x64, 0, 0),
+    GROUP("conv_last_group_64x128", HN_CUDA_LAST_GROUP_64x128, 0, 0),
+    GROUP("conv_last_group_64x64", HN_CUDA_LAST_GROUP_64x64, 0, 0),
 };
 static const Form of_f32[] = {
-    FORM("conv_last_128x64", HN_CUDA_LAST_F32_128x64, 1100, 1000),
-    FORM("conv_last_64x64", HN_CUDA_LAST_F32_64x64, 800, 550),
-    FORM("conv_last_64x32", HN_CUDA_LAST_F32_64x32, 500, 300),
+    F32("conv_last_128x64", HN_CUDA_LAST_F32_128x64, 1100, 1000),
+    F32("conv_last_64x64", HN_CUDA_LAST_F32_64x64, 800, 550),
+    F32("conv_last_64x32", HN_CUDA_LAST_F32_64x32, 500, 300),
 };
 
 /* Nanoseconds: of a launch with the first and last stage of a block, of sharing the terms, of each part of them for
@@ -51,8 +63,9 @@ static const Form of_f32[] = {
 #define BLOCK_NS 2500
 #define SPLIT_NS 1500
 #define PART_NS 20
-#define PART_STAGES 2  /* of a part of the terms, at least */
-#define F32_PAYS FALSE /* until it was measured */
+#define PART_STAGES 2        /* of a part of the terms, at least */
+#define GROUPS_CAPABILITY 90 /* alone */
+#define F32_PAYS FALSE       /* until it was measured */
 
 static int64_t tiles(int64_t n, int64_t of)
 {
@@ -92,27 +105,35 @@ static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64
     return h;
 }
 
-static Share choose(const HnStep *s, const HnConvPlan *p)
+/* Of one table, better ones than *best. */
+static void choose_of(const HnStep *s, const HnConvPlan *p, const Form *forms, guint n, Share *best)
 {
     static const int64_t splits[] = { 1, 2, 3, 4, 5, 6, 8, 12, 16 };
-    const gboolean f32 = hn_cuda_in(s, X)->dtype == HN_F32;
-    const Form *forms = f32 ? of_f32 : of_halves;
-    const guint n = f32 ? G_N_ELEMENTS(of_f32) : G_N_ELEMENTS(of_halves);
     const HnCuda *c = s->device;
-    Share best = { .form = NULL };
     for (guint i = 0; i < n; i++)
         for (guint k = 0; k < G_N_ELEMENTS(splits); k++) {
             if (k > 0 && stages_of(s, p) < splits[k] * PART_STAGES)
                 break;
-            if (c->conv_form != NULL && strcmp(c->conv_form, forms[i].name) == 0 && splits[k] <= MAX(c->conv_parts, 1))
-                best = share_of(s, p, &forms[i], splits[k]);
-            if (c->conv_form != NULL)
-                continue;
             const Share h = share_of(s, p, &forms[i], splits[k]);
-            if (best.form == NULL || h.ns < best.ns)
-                best = h;
+            const gboolean asked = c->conv_form != NULL && strcmp(c->conv_form, forms[i].name) == 0;
+            if (asked ? splits[k] <= MAX(c->conv_parts, 1)
+                      : c->conv_form == NULL && forms[i].full > 0 && (best->form == NULL || h.ns < best->ns))
+                *best = h;
         }
-    return best.form != NULL ? best : share_of(s, p, &forms[0], 1);
+}
+
+static Share choose(const HnStep *s, const HnConvPlan *p)
+{
+    const gboolean f32 = hn_cuda_in(s, X)->dtype == HN_F32;
+    const HnCuda *c = s->device;
+    Share best = { .form = NULL };
+    if (f32)
+        choose_of(s, p, of_f32, G_N_ELEMENTS(of_f32), &best);
+    else
+        choose_of(s, p, of_halves, G_N_ELEMENTS(of_halves), &best);
+    if (!f32 && c->capability == GROUPS_CAPABILITY)
+        choose_of(s, p, of_groups, G_N_ELEMENTS(of_groups), &best);
+    return best.form != NULL ? best : share_of(s, p, f32 ? &of_f32[0] : &of_halves[0], 1);
 }
 
 static gboolean in_reach(const HnWindowAxis *a)
@@ -288,7 +309,7 @@ static gboolean last_prepare(HnStep *s, GError **error)
     lay_out(s, c);
     c->grid = hn_cuda_row(h.blocks, h.form->threads);
     c->grid.shared = (gsize)h.form->shared;
-    c->f = hn_cuda_typed(s, t == HN_F32 ? "cuda_conv_last_f32" : "cuda_conv_last", h.form->name, t, error);
+    c->f = hn_cuda_typed(s, h.form->module, h.form->name, t, error);
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error) && prepare_parts(s, c, &h, error);
 }
 

@@ -4,7 +4,7 @@
     extern "C" __global__ void __launch_bounds__(HnLastForm<type, __VA_ARGS__>::THREADS, blocks) \
         conv_last_##form##_##suffix(const __grid_constant__ HnCudaConvLastArgs a)                \
     {                                                                                            \
-        hn_conv_last<type, __VA_ARGS__>(a);                                                      \
+        hn_conv_last<HnLastWarpOf<type, __VA_ARGS__>, type, __VA_ARGS__>(a);                     \
     }
 #define DEFINE(suffix, type)                               \
     KERNEL(128x128, 2, suffix, type, HN_CUDA_LAST_128x128) \

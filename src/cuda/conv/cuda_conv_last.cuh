@@ -68,13 +68,64 @@ __device__ __noinline__ float hn_last_plain(const HnCudaConvLastArgs &a, int32_t
     return sum;
 }
 
+/* How a warp multiplies a stage: fragments of its part of the tile. */
+template <typename T, int DOWN, int ACROSS> struct HnLastWarp {
+    HnConvSums<T, DOWN, ACROSS> sums;
+    static constexpr int PATTERN = 128;
+
+    __device__ void start()
+    {
+        sums.start();
+    }
+    __device__ void multiply(const uint8_t *xs, const uint8_t *ws, int down, int across, int32_t stage)
+    {
+        const int lane = threadIdx.x % HN_WARP;
+        const int x_line = down + lane % 16, w_line = across + lane / 16 * 8 + lane % 8;
+#pragma unroll
+        for (int step = 0; step < HN_CUDA_LAST_UNITS / 2; step++) {
+            uint4 p[DOWN];
+            uint32_t q[ACROSS][2];
+#pragma unroll
+            for (int d = 0; d < DOWN; d++) {
+                uint32_t r[4];
+                hn_fragments<false>(r, xs + (x_line + d * 16) * HN_CUDA_LAST_LINE +
+                                           ((step * 2 + lane / 16) ^ x_line % 8) * 16);
+                p[d] = make_uint4(r[0], r[1], r[2], r[3]);
+            }
+#pragma unroll
+            for (int c = 0; c < ACROSS; c += 2)
+                hn_fragments<false>(&q[c][0], ws + (w_line + c * 8) * HN_CUDA_LAST_LINE +
+                                                  ((step * 2 + lane / 8 % 2) ^ w_line % 8) * 16);
+            sums.add(p, q);
+        }
+        if (stage % 2 == 1)
+            sums.renew();
+    }
+    /* This thread's copies are there. */
+    __device__ void copied()
+    {
+    }
+    /* Nobody reads the stage any more. */
+    __device__ void done()
+    {
+    }
+    __device__ void end()
+    {
+        sums.renew();
+    }
+};
+
 template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int DOWN, int ACROSS, int N_STAGES>
+using HnLastWarpOf = HnLastWarp<T, DOWN, ACROSS>;
+
+template <class How, typename T, int WARPS_DOWN, int WARPS_ACROSS, int DOWN, int ACROSS, int N_STAGES>
 __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
 {
     typedef HnLastForm<T, WARPS_DOWN, WARPS_ACROSS, DOWN, ACROSS, N_STAGES> F;
     constexpr int UNIT = 16 / (int)sizeof(T);
-    extern __shared__ __align__(128) uint8_t room[];
+    extern __shared__ __align__(128) uint8_t shared[];
     __shared__ int32_t last;
+    uint8_t *room = shared + (-hn_shared(shared) & (How::PATTERN - 1));
     const int tid = threadIdx.x, lane = tid % HN_WARP, warp = tid / HN_WARP;
     const int down = warp % WARPS_DOWN * (DOWN * 16), across = warp / WARPS_DOWN * (ACROSS * 8);
     const int unit = tid % HN_CUDA_LAST_UNITS, line = tid / HN_CUDA_LAST_UNITS;
@@ -117,36 +168,22 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
     for (int s = 0; s < F::STAGES - 1; s++)
         copy(s);
 
-    HnConvSums<T, DOWN, ACROSS> sums;
-    sums.start();
-    const int x_line = down + lane % 16, w_line = across + lane / 16 * 8 + lane % 8;
+    How how;
+    how.start();
 #pragma unroll 1
     for (int32_t s = 0; s < stages; s++) {
         hn_copies_wait<F::STAGES - 2>();
+        how.copied();
         __syncthreads();
-        copy(s + F::STAGES - 1);
-        const uint8_t *xs = room + s % F::STAGES * F::STAGE, *ws = xs + F::X_BYTES;
-#pragma unroll
-        for (int step = 0; step < HN_CUDA_LAST_UNITS / 2; step++) {
-            uint4 p[DOWN];
-            uint32_t q[ACROSS][2];
-#pragma unroll
-            for (int d = 0; d < DOWN; d++) {
-                uint32_t r[4];
-                hn_fragments<false>(r, xs + (x_line + d * 16) * HN_CUDA_LAST_LINE +
-                                           ((step * 2 + lane / 16) ^ x_line % 8) * 16);
-                p[d] = make_uint4(r[0], r[1], r[2], r[3]);
-            }
-#pragma unroll
-            for (int c = 0; c < ACROSS; c += 2)
-                hn_fragments<false>(&q[c][0], ws + (w_line + c * 8) * HN_CUDA_LAST_LINE +
-                                                  ((step * 2 + lane / 8 % 2) ^ w_line % 8) * 16);
-            sums.add(p, q);
-        }
-        if (s % 2 == 1)
-            sums.renew();
+        const uint8_t *xs = room + s % F::STAGES * F::STAGE;
+        if constexpr (How::PATTERN == 128)
+            copy(s + F::STAGES - 1);
+        how.multiply(xs, xs + F::X_BYTES, down, across, s);
+        if constexpr (How::PATTERN != 128)
+            copy(s + F::STAGES - 1); /* meanwhile */
+        how.done();
     }
-    sums.renew();
+    how.end();
     hn_copies_wait<0>();
     __syncthreads();
 
@@ -159,7 +196,7 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
             for (int h = 0; h < 2; h++)
                 *reinterpret_cast<float2 *>(out + (down + d * 16 + h * 8 + lane / 4) * F::PITCH + across + c * 8 +
                                             lane % 4 * 2) =
-                    make_float2(sums.sum[d][c][h * 2], sums.sum[d][c][h * 2 + 1]);
+                    make_float2(how.sums.sum[d][c][h * 2], how.sums.sum[d][c][h * 2 + 1]);
     __syncthreads();
 
     /* units of results: channels first */

@@ -24,6 +24,14 @@
 #define HN_CUDA_LAST_F32_64x64 2, 2, 2, 4, 4
 #define HN_CUDA_LAST_F32_64x32 2, 2, 2, 2, 4
 
+/* The same of warpgroups, which read stages where they are: four warps of each share 64 pixels. */
+#define HN_CUDA_LAST_GROUP_128x256 8, 1, 1, 32, 4
+#define HN_CUDA_LAST_GROUP_128x128 8, 1, 1, 16, 3
+#define HN_CUDA_LAST_GROUP_128x64 8, 1, 1, 8, 3
+#define HN_CUDA_LAST_GROUP_64x128 4, 1, 1, 16, 4
+#define HN_CUDA_LAST_GROUP_64x64 4, 1, 1, 8, 4
+#define HN_CUDA_LAST_PATTERN 1024 /* bytes, that stages of theirs begin at a multiple of */
+
 /* Bytes of shared memory: the stages, or the sums of a tile. */
 #define HN_CUDA_LAST_STAGES(pixels, channels, stages) ((stages) * ((pixels) + (channels)) * HN_CUDA_LAST_LINE)
 #define HN_CUDA_LAST_SUMS(pixels, channels) ((pixels) * ((channels) + 8) * 4)
