@@ -166,6 +166,8 @@ foretold() {
     fi
     refuses 3 'loses' hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 32 --flops 0.1x --repair none \
         --max-drop 0.1% -o no.onnx
+    refuses 3 'too little is left of it' hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 32 --ratio 0.8 \
+        --repair none -o no.onnx
     refuses 3 'the operations cannot get to' hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 32 \
         --flops 0.0001x -o no.onnx
     [ ! -e no.onnx ]

@@ -135,6 +135,21 @@ static void test_exchange(void)
     g_assert_cmpfloat(p->loss[0], <, 0.01);
 }
 
+/* What a channel adds to results, by its values (0.5, 1, 3) and the weights that read it (3, 1, 0.6) together. */
+static void test_wanda(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new("opset 17\n"
+                                    "%h = MatMul(%x:f32[8,3], p:f32[3,3]={0.5,0,0, 0,1,0, 0,0,3})\n"
+                                    "%y = MatMul(%h, q:f32[3,1]={3,1,0.6})\n");
+    int keep[] = { 2 };
+    s.o.score = HN_PRUNE_WANDA;
+    g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_no_error(error);
+    for (int i = 0; i < hn_channels_count(s.map->channels); i++)
+        g_assert_cmpint(p->gone[i], ==, s.map->class_of[i] == 0 && s.map->place_of[i] == 1);
+}
+
 /* Layers without a bias get one by the fit, of the channels that are left. */
 static const char unbiased[] = "opset 17\n"
                                "%1 = Conv(%x:f32[4,3,6,6], a:f32[8,3,3,3])\n"
@@ -502,6 +517,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/prune/run", test_prune);
     g_test_add_func("/prune/exchange", test_exchange);
+    g_test_add_func("/prune/wanda", test_wanda);
     g_test_add_func("/prune/unbiased", test_unbiased);
     g_test_add_func("/prune/learner", test_learner);
     g_test_add_func("/prune/taylor", test_taylor);

@@ -65,6 +65,7 @@ static void test_spd(void)
 #define ROWS 300
 #define K 12
 #define OUTS 5
+#define MANY 37 /* of which kernels take some at once */
 
 /* A Gemm and rows for it: x that hangs together, y that is nearly x w0 + b. */
 typedef struct {
@@ -74,28 +75,35 @@ typedef struct {
     double *w0; /* [K + 1, OUTS] */
 } Problem;
 
-static Problem problem_new(void)
+static Problem problem_with(int outs)
 {
-    Problem p = { .m = test_model("opset 17\n%y = Gemm(%x:f32[N,12], w:f32[12,5], b:f32[5])\n") };
+    g_autofree char *text =
+        g_strdup_printf("opset 17\n%%y = Gemm(%%x:f32[N,12], w:f32[12,%d], b:f32[%d])\n", outs, outs);
+    Problem p = { .m = test_model(text) };
     g_assert_true(hn_graph_infer(p.m->graph, FALSE, NULL));
     g_assert_true(hn_linear_rows_of(p.m->graph->nodes->pdata[0], &p.rows));
     p.x = test_random(HN_F32, 2, (const int64_t[]){ ROWS, K }, 5);
-    p.y = test_random(HN_F32, 2, (const int64_t[]){ ROWS, OUTS }, 6);
+    p.y = test_random(HN_F32, 2, (const int64_t[]){ ROWS, outs }, 6);
     float *x = p.x->data, *y = p.y->data;
-    p.w0 = g_new0(double, (K + 1) * OUTS);
-    for (int64_t i = 0; i < (K + 1) * OUTS; i++)
+    p.w0 = g_new0(double, (gsize)((K + 1) * outs));
+    for (int64_t i = 0; i < (K + 1) * outs; i++)
         p.w0[i] = cos((double)(3 * i));
     for (int64_t r = 0; r < ROWS; r++) {
         for (int64_t i = 1; i < K; i++)
             x[r * K + i] += 0.7F * x[r * K + i - 1];
-        for (int64_t o = 0; o < OUTS; o++) {
-            double sum = p.w0[K * OUTS + o] + 0.1 * (double)y[r * OUTS + o];
+        for (int64_t o = 0; o < outs; o++) {
+            double sum = p.w0[K * outs + o] + 0.1 * (double)y[r * outs + o];
             for (int64_t i = 0; i < K; i++)
-                sum += (double)x[r * K + i] * p.w0[i * OUTS + o];
-            y[r * OUTS + o] = (float)sum;
+                sum += (double)x[r * K + i] * p.w0[i * outs + o];
+            y[r * outs + o] = (float)sum;
         }
     }
     return p;
+}
+
+static Problem problem_new(void)
+{
+    return problem_with(OUTS);
 }
 
 static void problem_clear(Problem *p)
@@ -267,11 +275,15 @@ static void test_share(void)
     hn_zeros_curves_free(c);
 }
 
-/* Behind a Relu: results below 0 need not be met, and those above are met better. */
-static void test_aim(void)
+static double clip(double x, float lo, float hi)
+{
+    return fmin(fmax(x, (double)lo), (double)hi);
+}
+
+static void check_aim(float lo, float hi)
 {
     g_autoptr(GError) error = NULL;
-    Problem p = problem_new();
+    Problem p = problem_with(MANY);
     g_autoptr(HnGram) g = hn_gram_new(&p.rows, TRUE, TRUE, NULL, &error);
     g_assert_no_error(error);
     g_assert_true(hn_gram_keep(g, ROWS));
@@ -286,20 +298,29 @@ static void test_aim(void)
         const float *x = p.x->data, *y = p.y->data;
         errors[pass] = 0;
         for (int64_t r = 0; r < ROWS; r++)
-            for (int64_t c = 0; c < OUTS; c++) {
-                double sum = o->w[K * OUTS + c];
+            for (int64_t c = 0; c < MANY; c++) {
+                double sum = o->w[K * MANY + c];
                 for (int64_t i = 0; i < K; i++)
-                    sum += (double)x[r * K + i] * o->w[i * OUTS + c];
-                errors[pass] += pow(fmax(sum, 0) - fmax((double)y[r * OUTS + c], 0), 2);
+                    sum += (double)x[r * K + i] * o->w[i * MANY + c];
+                errors[pass] += pow(clip(sum, lo, hi) - clip((double)y[r * MANY + c], lo, hi), 2);
             }
         for (int i = 0; i < 8; i++) {
-            g_assert_true(hn_gram_aim(g, o->w, 0, INFINITY, 2));
+            g_assert_true(hn_gram_aim(g, o->w, lo, hi, 2));
             g_assert_true(hn_obs_settle(o, g, p.w0, 1e-9, &error));
         }
     }
     g_assert_cmpfloat(errors[1], <, 0.98 * errors[0]);
     g_assert_true(hn_gram_aim(g, o->w, -INFINITY, INFINITY, 1)); /* no limits: as it was */
     problem_clear(&p);
+}
+
+/* Behind a Relu, or a Clip: results below 0, or above what is the most, need not be met, and the others are met better.
+ */
+static void test_aim(void)
+{
+    check_aim(0, INFINITY);
+    check_aim(-INFINITY, 0.1F);
+    check_aim(-0.2F, 0.2F);
 }
 
 int main(int argc, char **argv)
