@@ -150,6 +150,30 @@ static void test_wanda(void)
         g_assert_cmpint(p->gone[i], ==, s.map->class_of[i] == 0 && s.map->place_of[i] == 1);
 }
 
+/* A layer that reads a class behind others that do, too: what went before is nothing that its weights can be fitted to,
+ * though it is no 0 behind a Sigmoid of the masked model. */
+static void test_read_again(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new("opset 17\n"
+                                    "%1 = MatMul(%x:f32[8,6], p:f32[6,16])\n"
+                                    "%2 = Sigmoid(%1)\n"
+                                    "%3 = MatMul(%2, q:f32[16,8])\n"
+                                    "%4 = Relu(%3)\n"
+                                    "%5 = Concat(%2, %4) axis=1\n"
+                                    "%y = MatMul(%5, r:f32[24,4])\n");
+    g_assert_cmpuint(s.map->classes->len, ==, 2);
+    int keep[] = { 8, 8 };
+    const HnPruneLayer *last = s.map->layers->pdata[2];
+    g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(last->level, ==, 2);
+    const float *w = p->fits[4]->data; /* [24, 4] */
+    for (int i = 0; i < 24; i++)
+        for (int k = 0; k < 4; k++)
+            g_assert_true((w[4 * i + k] == 0) == (p->gone[last->at[i]] != 0));
+}
+
 /* Layers without a bias get one by the fit, of the channels that are left. */
 static const char unbiased[] = "opset 17\n"
                                "%1 = Conv(%x:f32[4,3,6,6], a:f32[8,3,3,3])\n"
@@ -518,6 +542,7 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/run", test_prune);
     g_test_add_func("/prune/exchange", test_exchange);
     g_test_add_func("/prune/wanda", test_wanda);
+    g_test_add_func("/prune/read-again", test_read_again);
     g_test_add_func("/prune/unbiased", test_unbiased);
     g_test_add_func("/prune/learner", test_learner);
     g_test_add_func("/prune/taylor", test_taylor);

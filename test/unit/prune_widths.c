@@ -79,10 +79,50 @@ static void test_steps(void)
     g_assert_true(fine);
 }
 
+/* Two classes that lose and save the same: the one whose losses count for less at the end is narrower. */
+static void test_through(void)
+{
+    static const double throughs[] = { 0.1, 3 };
+    g_auto(Subject) s = subject_new();
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(s.map);
+    double curve[16], *of[] = { curve, curve };
+    for (int i = 0; i < 16; i++)
+        curve[i] = 0.01 * (i + 1) * (i + 1);
+    costs->layer[0] = costs->layer[2] = 1; /* of which each class has a part of one */
+    for (int i = 0; i < 2; i++) {
+        const HnPruneLoss loss = { of, throughs[i] };
+        int keep[2];
+        g_assert_true(hn_prune_allocate(costs, &loss, 1.2, hn_prune_steps(1), keep));
+        g_assert_cmpint(keep[i], <, keep[1 - i]);
+    }
+}
+
+/* A class that loses nothing is left a fifth of its channels as long as others have more; what there is room for comes
+ * back. */
+static void test_narrow(void)
+{
+    g_auto(Subject) s = subject_new();
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(s.map);
+    double nothing[16] = { 0 }, much[16], *of[] = { nothing, much };
+    int keep[2];
+    const HnPruneLoss loss = { of, 1 };
+    for (int i = 0; i < 16; i++)
+        much[i] = i + 1;
+    costs->layer[0] = costs->layer[2] = 1;
+    g_assert_true(hn_prune_allocate(costs, &loss, 1, hn_prune_steps(1), keep));
+    g_assert_cmpint(keep[0], ==, 3);
+    g_assert_cmpint(keep[1], ==, 13);
+    g_assert_true(hn_prune_allocate(costs, &loss, 0.95, (HnPruneSteps){ 4, 8 }, keep)); /* steps of 2, and 1 back */
+    g_assert_cmpint(keep[0], ==, 4);
+    g_assert_cmpint(keep[1], ==, 11);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/prune_widths/vectors", test_vectors);
     g_test_add_func("/prune_widths/steps", test_steps);
+    g_test_add_func("/prune_widths/through", test_through);
+    g_test_add_func("/prune_widths/narrow", test_narrow);
     return g_test_run();
 }
