@@ -50,6 +50,11 @@ static const HnCase fusedattention[] = {
       "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"
       "}",
       "guard=1" },
+    /* the same of warps that share the keys of a few queries */
+    { "f32[1,1,17,4] f32[1,1,70,4] f32[1,1,70,4] !f32[17,1]={0,-inf,nan,inf,0,0,-inf,0,0,0,0,nan,0,0,inf,0,-inf}",
+      NULL },
+    { "f32[1,1,17,4] f32[1,1,70,4] f32[1,1,70,4] !f32[17,1]={0,-inf,nan,inf,0,0,-inf,0,0,0,0,nan,0,0,inf,0,-inf}",
+      "guard=1" },
     /* scores that are not kept: all of a row, by numbers that have a share, and that have none */
     { QKV " - bool[2,2]={1,0,0,0}", "fill=-inf", "f32[1,1,2,1]={1,nan}" },
     { QKV " - bool[2,2]={1,0,0,0}", "fill=-inf guard=1", "f32[1,1,2,1]={1,0}" },

@@ -10,7 +10,7 @@
  * --copies these alone, in many forms of the host's part (HnCudaCopying), also where its threads have gone to sleep.
  * With --convs convolutions alone: channels last in each form, shared by some numbers of blocks, as they choose
  * themselves, and the kernel of plain values, without steps that bring values there.
- * With --attention that of few tokens in f32 alone, by blocks of 64 queries and by those whose warps share the keys.
+ * With --attention that of few tokens alone, by blocks of many queries and by those whose warps share the keys.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -434,18 +434,21 @@ static void measure_attention(HnDevice *device)
     static const struct {
         int heads, tokens;
     } of[] = { { 6, 197 }, { 12, 128 }, { 12, 384 }, { 8, 1024 } };
+    static const char *const types[] = { "f32", "f16" };
+    static const float costs[] = HN_CUDA_FEW_COSTS;
     HnCuda *c = device->handle;
-    for (guint i = 0; i < G_N_ELEMENTS(of); i++)
+    for (guint i = 0; i < G_N_ELEMENTS(of) * G_N_ELEMENTS(types); i++)
         for (int batch = 1; batch <= 16; batch *= 2)
             for (int few = 0; few < 2; few++) {
-                g_autofree char *q = g_strdup_printf("f32[%d,%d,%d,64]", batch, of[i].heads, of[i].tokens);
-                g_autofree char *name = g_strdup_printf("attention %s, %s", q, few ? "shared keys" : "tiles");
+                const char *type = types[i % 2];
+                g_autofree char *q = g_strdup_printf("%s[%d,%d,%d,64]", type, batch, of[i / 2].heads, of[i / 2].tokens);
+                g_autofree char *name = g_strdup_printf("attention %s, %s", q, few ? "shared keys" : "other blocks");
                 g_autofree char *text = g_strdup_printf(
                     "opset 23 graph g(%%q:%s, %%k:%s, %%v:%s) -> (%%y) { %%y = Attention(%%q, %%k, %%v) }", q, q, q);
-                c->few_cost = few ? 0 : G_MAXINT;
+                c->few_cost[0] = c->few_cost[1] = few ? 0 : G_MAXINT;
                 measure(device, name, text);
             }
-    c->few_cost = HN_CUDA_FEW_COST;
+    memcpy(c->few_cost, costs, sizeof costs);
 }
 
 int main(int argc, char **argv)

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "cuda/core/cuda_backend.h"
 
 #include "cuda/core/cuda_kernel.h"
@@ -134,7 +136,8 @@ static gpointer open_context(int index, gboolean apart, GError **error)
     }
     HnCuda *c = g_new0(HnCuda, 1);
     c->driver = driver;
-    c->few_cost = HN_CUDA_FEW_COST;
+    const float few_cost[] = HN_CUDA_FEW_COSTS;
+    memcpy(c->few_cost, few_cost, sizeof few_cost);
     c->apart = apart;
     g_mutex_init(&c->lock);
     c->modules = g_hash_table_new(g_str_hash, g_str_equal);

@@ -24,9 +24,9 @@ typedef struct {
     HnCuContext context;
     gboolean apart; /* the context is no other's; else it is the one that all of the process share */
     int multiprocessors;
-    int shared_bytes; /* most of a block */
-    int capability;   /* 80: compute capability 8.0 */
-    float few_cost;   /* HN_CUDA_FEW_COST: others to see what it is worth */
+    int shared_bytes;  /* most of a block */
+    int capability;    /* 80: compute capability 8.0 */
+    float few_cost[2]; /* HN_CUDA_FEW_COSTS: others to see what they are worth */
     HnKernelFile *kernels;
     const char *conv_form; /* of convolutions channels last, the only one that they take; NULL: they choose */
     int conv_parts;        /* ... and how many blocks share their terms, if they can */
@@ -39,9 +39,12 @@ typedef struct {
     gsize pinned_bytes;    /* of all of it */
 } HnCuda;
 
-/* Of 16 keys for the 16 queries of a block of attention_few (gemm/cuda_attention.c), where they take 1 for the 64 of
- * attention_tiles. */
-#define HN_CUDA_FEW_COST 2.0f
+/* What a key costs where 8 warps share those of 16 queries (gemm/cuda_attention_few.cu), of one for the 64 queries and
+ * more of other blocks: in f32, and in halves. */
+#define HN_CUDA_FEW_COSTS \
+    {                     \
+        2.0f, 3.5f        \
+    }
 
 #define HN_CUDA_STAGES 4
 #define HN_CUDA_STAGE_BYTES ((gsize)1 << 20)

@@ -109,6 +109,25 @@ template <typename T, int SIZE, int WARPS, int KEYS> struct HalfAttention {
                 y[c][r] *= fade[r / 2];
     }
 
+    /* The warp's queries, from `first` on, see all keys of the tile, and their scores are products times the scale. */
+    __device__ static bool all_seen(const HnCudaAttentionArgs &a, int64_t first, int64_t t)
+    {
+        return a.mask_kind == HN_CUDA_MASK_NONE && !(a.softcap > 0) && a.scale > 0 && first < a.queries &&
+               t + KEYS <= attention_end(a, first) && t >= attention_begin(a, min(first + ROWS, a.queries) - 1);
+    }
+    /* Scores out of products. */
+    __device__ static void finish_scores(const HnCudaAttentionArgs &a, float (*s)[4], int64_t b, int64_t h,
+                                         int64_t first, int64_t t, int64_t end)
+    {
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                const int64_t i = first + hn_mma_row() + r / 2 * 8, at = t + n * 8 + hn_mma_column() + r % 2;
+                s[n][r] = i < a.queries && at < end ? attention_score<T>(a, b, h, i, at, s[n][r]) : -INFINITY;
+            }
+    }
+
     __device__ static void run(const HnCudaAttentionArgs &a)
     {
         extern __shared__ __align__(128) unsigned char shared[];
@@ -156,15 +175,7 @@ template <typename T, int SIZE, int WARPS, int KEYS> struct HalfAttention {
                 float factor = a.scale * HN_LOG2_E;
                 if (t + KEYS > seen_end || t < seen_begin) {
                     factor = HN_LOG2_E;
-#pragma unroll
-                    for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                        for (int r = 0; r < 4; r++) {
-                            const int64_t i = first + hn_mma_row() + r / 2 * 8;
-                            const int64_t at = t + n * 8 + hn_mma_column() + r % 2;
-                            s[n][r] =
-                                i < a.queries && at < end ? attention_score<T>(a, b, h, i, at, s[n][r]) : -INFINITY;
-                        }
+                    finish_scores(a, s, b, h, first, t, end);
                 }
                 powers(s, factor, most, sum, y);
                 mix(y, s, k + KEYS * PITCH);

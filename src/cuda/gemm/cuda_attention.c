@@ -72,58 +72,99 @@ static gboolean prepare_tiles(HnStep *s, Attention *c, int64_t size, GError **er
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
 }
 
-/* Warpgroups, where a block's queries are mostly there. FALSE without an error: not here. */
-static gboolean prepare_warpgroups(HnStep *s, Attention *c, int64_t size, GError **error)
-{
-    HnCudaAttentionArgs *a = &c->args;
-    const HnCuda *device = s->device;
-    const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
-    const int fits = size <= 64 ? 64 : 128, queries = 64 * HN_CUDA_ATTENTION_GROUPS(fits);
-    const gsize bytes = (gsize)HN_CUDA_ATTENTION_WARPGROUP_BYTES(
-        fits, HN_CUDA_ATTENTION_GROUPS(fits), HN_CUDA_ATTENTION_GROUP_KEYS, HN_CUDA_ATTENTION_STAGES);
-    if (dtype == HN_F32 || device->capability != CAPABILITY || size <= 32 || a->queries <= 64 ||
-        (gsize)device->shared_bytes < bytes || MAX(a->queries, a->past + a->keys) > G_MAXINT32 / 2)
-        return FALSE;
-    const int64_t blocks = a->batch * a->heads * ((a->queries + queries - 1) / queries);
-    if (blocks > G_MAXINT32)
-        return FALSE;
-    a->y_wide = a->y.batch % 2 == 0 && a->y.head % 2 == 0 && a->y.token % 2 == 0;
-    g_autofree char *name = g_strdup_printf("attention_warpgroup_%d", fits);
-    c->grid = hn_cuda_row(blocks, 2 * queries);
-    c->grid.shared = bytes;
-    c->f = hn_cuda_typed(s, "cuda_attention_warpgroup", name, dtype, error);
-    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
-}
-
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
-/* Blocks of f32 for fewer queries, whose warps share the keys, where there are multiprocessors to spare. FALSE without
- * an error: not here. */
+/* Vectors of warpgroups are made as long. */
+static int group_size(int64_t size)
+{
+    return size <= 64 ? 64 : 128;
+}
+static int group_queries(int64_t size)
+{
+    return 64 * HN_CUDA_ATTENTION_GROUPS(group_size(size));
+}
+static gsize group_bytes(int64_t size)
+{
+    const int fits = group_size(size);
+    return (gsize)HN_CUDA_ATTENTION_WARPGROUP_BYTES(fits, HN_CUDA_ATTENTION_GROUPS(fits), HN_CUDA_ATTENTION_GROUP_KEYS,
+                                                    HN_CUDA_ATTENTION_STAGES);
+}
+
+/* Warpgroups, where a block's queries are mostly there. */
+static gboolean takes_warpgroups(const HnStep *s, const HnCudaAttentionArgs *a, int64_t size)
+{
+    const HnCuda *device = s->device;
+    if (hn_cuda_in(s, Q)->dtype == HN_F32 || device->capability != CAPABILITY || size <= 32 || a->queries <= 64)
+        return FALSE;
+    return (gsize)device->shared_bytes >= group_bytes(size) && MAX(a->queries, a->past + a->keys) <= G_MAXINT32 / 2 &&
+           a->batch * a->heads * ceil_div(a->queries, group_queries(size)) <= G_MAXINT32;
+}
+
+static gboolean prepare_warpgroups(HnStep *s, Attention *c, int64_t size, GError **error)
+{
+    HnCudaAttentionArgs *a = &c->args;
+    const int queries = group_queries(size);
+    a->y_wide = a->y.batch % 2 == 0 && a->y.head % 2 == 0 && a->y.token % 2 == 0;
+    g_autofree char *name = g_strdup_printf("attention_warpgroup_%d", group_size(size));
+    c->grid = hn_cuda_row(a->batch * a->heads * ceil_div(a->queries, queries), 2 * queries);
+    c->grid.shared = group_bytes(size);
+    c->f = hn_cuda_typed(s, "cuda_attention_warpgroup", name, hn_cuda_in(s, Q)->dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
+}
+
+/* A block for few queries, whose warps share the keys. */
+typedef struct {
+    int size, keys; /* of vectors, and of a tile */
+    int64_t bytes;  /* of shared memory */
+} Few;
+
+static Few few_of(const HnStep *s, const HnCudaAttentionArgs *a, int64_t size)
+{
+    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE, most = ((const HnCuda *)s->device)->shared_bytes;
+    if (hn_cuda_in(s, Q)->dtype != HN_F32)
+        return (Few){ fits, HN_CUDA_ATTENTION_FEW_KEYS_HALF, HN_CUDA_ATTENTION_FEW_BYTES_HALF(fits) };
+    const gboolean large = fits <= 64 && a->past + a->keys > 16 * HN_CUDA_ATTENTION_FEW_WARPS &&
+                           HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, 32) + STATIC_BYTES <= most;
+    const int keys = large ? 32 : 16;
+    return (Few){ fits, keys, HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, keys) };
+}
+
+/* Keys that a multiprocessor goes through, one behind the other. `queries`, `keys`: of a block, and of it at a time. */
+static double keys_in_turn(const HnStep *s, const HnCudaAttentionArgs *a, int64_t queries, int64_t keys)
+{
+    const int64_t blocks = a->batch * a->heads * ceil_div(a->queries, queries);
+    return (double)ceil_div(blocks, ((const HnCuda *)s->device)->multiprocessors) *
+           (double)ceil_div(a->past + a->keys, keys);
+}
+
+/* Where there are multiprocessors to spare. */
+static gboolean takes_few(const HnStep *s, const HnCudaAttentionArgs *a, int64_t size)
+{
+    const HnCuda *device = s->device;
+    const Few f = few_of(s, a, size);
+    const gboolean f32 = hn_cuda_in(s, Q)->dtype == HN_F32;
+    const int queries = takes_warpgroups(s, a, size) ? group_queries(size) : HN_CUDA_ATTENTION_QUERIES;
+    const int keys = f32 ? HN_CUDA_ATTENTION_TILE_KEYS_F32 : HN_CUDA_ATTENTION_TILE_KEYS_HALF;
+    const double few =
+        f.keys * keys_in_turn(s, a, HN_CUDA_ATTENTION_FEW_QUERIES, (int64_t)f.keys * HN_CUDA_ATTENTION_FEW_WARPS);
+    return f.bytes + STATIC_BYTES <= device->shared_bytes &&
+           few * (double)device->few_cost[!f32] <= keys * keys_in_turn(s, a, queries, keys);
+}
+
 static gboolean prepare_few(HnStep *s, Attention *c, int64_t size, GError **error)
 {
     const HnCudaAttentionArgs *a = &c->args;
-    const HnCuda *device = s->device;
-    const int64_t heads = a->batch * a->heads, total = a->past + a->keys, each = HN_CUDA_ATTENTION_FEW_WARPS;
-    const int64_t blocks = heads * ceil_div(a->queries, HN_CUDA_ATTENTION_FEW_QUERIES);
-    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE;
-    const gboolean large = fits <= 64 && total > 16 * each &&
-                           HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, 32) + STATIC_BYTES <= device->shared_bytes;
-    const int keys = large ? 32 : 16;
-    const int64_t bytes = HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, keys);
-    /* in turns of 16 keys by all warps of a multiprocessor */
-    const int64_t turns = ceil_div(blocks, device->multiprocessors) * ceil_div(total, keys * each) * (keys / 16),
-                  others = ceil_div(heads * ceil_div(a->queries, HN_CUDA_ATTENTION_QUERIES), device->multiprocessors) *
-                           ceil_div(total, HN_CUDA_ATTENTION_TILE_KEYS_F32) * 2;
-    if (hn_cuda_in(s, Q)->dtype != HN_F32 || bytes + STATIC_BYTES > device->shared_bytes ||
-        (double)turns * device->few_cost > (double)others)
-        return FALSE;
-    g_autofree char *name = g_strdup_printf("attention_few_%d_%d", fits, keys);
-    c->grid = hn_cuda_row(blocks, HN_CUDA_ATTENTION_FEW_WARPS * 32);
-    c->grid.shared = (gsize)bytes;
-    c->f = hn_cuda_typed(s, "cuda_attention_few", name, HN_F32, error);
+    const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
+    const Few f = few_of(s, a, size);
+    g_autofree char *name = dtype == HN_F32 ? g_strdup_printf("attention_few_%d_%d", f.size, f.keys)
+                                            : g_strdup_printf("attention_few_%d", f.size);
+    c->grid = hn_cuda_row(a->batch * a->heads * ceil_div(a->queries, HN_CUDA_ATTENTION_FEW_QUERIES),
+                          HN_CUDA_ATTENTION_FEW_WARPS * 32);
+    c->grid.shared = (gsize)f.bytes;
+    c->f = hn_cuda_typed(s, dtype == HN_F32 ? "cuda_attention_few" : "cuda_attention_few_half", name, dtype, error);
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
 }
 
@@ -136,13 +177,9 @@ static gboolean prepare(HnStep *s, Attention *c, GError **error)
     a->wide = a->size % elements == 0 && a->value_size % elements == 0 && is_wide(&a->q, elements) &&
               is_wide(&a->k, elements) && is_wide(&a->v, elements);
     if (!s->strict_math && a->queries >= LEAST_QUERIES && size <= TILE_SIZE) {
-        g_autoptr(GError) broken = NULL;
-        if (prepare_warpgroups(s, c, size, &broken) || (broken == NULL && prepare_few(s, c, size, &broken)))
-            return TRUE;
-        if (broken == NULL)
-            return prepare_tiles(s, c, size, error);
-        g_propagate_error(error, g_steal_pointer(&broken));
-        return FALSE;
+        if (takes_few(s, a, size))
+            return prepare_few(s, c, size, error);
+        return takes_warpgroups(s, a, size) ? prepare_warpgroups(s, c, size, error) : prepare_tiles(s, c, size, error);
     }
     c->grid = hn_cuda_row(a->batch * a->heads * a->queries, HN_CUDA_ATTENTION_THREADS);
     c->grid.shared = (gsize)HN_CUDA_ATTENTION_ROW_FLOATS(a->size, a->value_size) * sizeof(float);

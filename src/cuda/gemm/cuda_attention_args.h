@@ -33,11 +33,14 @@ typedef struct {
 #define HN_CUDA_ATTENTION_TILE_KEYS_F32 32
 #define HN_CUDA_ATTENTION_TILE_KEYS_HALF 64
 #define HN_CUDA_ATTENTION_TILE_BYTES_F32(size) ((64 + 2 * 32) * ((size)*4 + 16) + 64 * 32 * 4)
-/* Of f32, of 16 queries, whose keys some warps share: each has tiles of `keys` of them and of values, and scores. */
+/* Of 16 queries, whose keys some warps share: each has tiles of `keys` of them and of values, and, of f32, scores. */
 #define HN_CUDA_ATTENTION_FEW_QUERIES 16
 #define HN_CUDA_ATTENTION_FEW_WARPS 8
 #define HN_CUDA_ATTENTION_FEW_BYTES_F32(size, keys) \
     (16 * ((size)*4 + 16) + HN_CUDA_ATTENTION_FEW_WARPS * ((keys)*2 * ((size)*4 + 16) + 16 * (keys)*4))
+#define HN_CUDA_ATTENTION_FEW_KEYS_HALF 32
+#define HN_CUDA_ATTENTION_FEW_BYTES_HALF(size) \
+    (((size)*2 + 16) * (16 + HN_CUDA_ATTENTION_FEW_WARPS * 2 * HN_CUDA_ATTENTION_FEW_KEYS_HALF))
 /* Of halves: of queries of 4 * m warps, 16 each, and two turns of keys and values. */
 #define HN_CUDA_ATTENTION_HALF_BYTES(size, m) ((64 * (m) + 4 * 64) * ((size)*2 + 16))
 /* Of halves by warpgroups, 64 queries each: how many a block has, keys of a tile, tiles on their way, bytes. */
