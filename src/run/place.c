@@ -4,7 +4,7 @@
 #include "run/memory.h"
 #include "run/plan.h"
 
-#define PINNED_LEAST ((gsize)64 << 10) /* bytes of a result */
+#define PINNED_LEAST 1024 /* bytes of a result */
 
 /* --- 4. memory --------------------------------------------------------------------------------------------------- */
 
@@ -280,7 +280,7 @@ HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error)
         &(Lent){ .device = hn_device_ref(d), .free = d->backend->memory->free, .data = data, .bytes = slot_bytes(s) });
 }
 
-/* A result that comes from the device in each run, to the same place, and is large. */
+/* A result that comes from the device in each run, to the same place, and is no single number. */
 static gboolean is_pinned(const HnPlan *p, const HnSlot *s)
 {
     const HnRunEnv *env = p->exec->env;

@@ -229,9 +229,9 @@ static void time_copy(const Copies *c, Way way, gsize bytes, gboolean rested)
             us[i] = (double)(hn_now_ns() - start) * 1e-3;
     }
     const double took = median(us, ROUNDS);
-    printf("{\"name\": \"%s %.4g MB\", \"threads\": %d, \"least\": %" G_GSIZE_FORMAT ", \"most\": %" G_GSIZE_FORMAT
+    printf("{\"name\": \"%s %.4g MB\", \"threads\": %d, \"piece\": %" G_GSIZE_FORMAT
            ", \"past\": %s, \"rested\": %s, \"us\": %.2f, \"gb_per_s\": %.2f}\n",
-           way_names[way], (double)bytes / (1 << 20), o->threads, o->least, o->most, o->past ? "true" : "false",
+           way_names[way], (double)bytes / (1 << 20), o->threads, o->piece, o->past ? "true" : "false",
            rested ? "true" : "false", took, (double)bytes / took * 1e-3);
     fflush(stdout);
 }
@@ -239,19 +239,17 @@ static void time_copy(const Copies *c, Way way, gsize bytes, gboolean rested)
 static void time_copies(const Copies *c, gsize largest, gboolean forms)
 {
     static const int threads[] = { 1, 2, 4, 6, 8, 12 };
-    static const gsize pieces[][2] = { { 128 << 10, 512 << 10 }, { 256 << 10, 1 << 20 }, { 1 << 20, 1 << 20 } };
+    static const gsize pieces[] = { 256 << 10, 512 << 10, HN_CUDA_STAGE_BYTES };
     for (Way way = 0; way < WAYS; way++)
         for (gsize bytes = 4096; bytes <= largest; bytes *= bytes < 1 << 20 ? 16 : 4)
             time_copy(c, way, bytes, FALSE);
     const gsize one = (gsize)5 << 20; /* an image of 640 by 640 in f32 */
     for (guint i = 0; forms && i < G_N_ELEMENTS(threads) * G_N_ELEMENTS(pieces) * 8; i++) {
         HnCudaCopying *o = &c->stream->copying;
-        const gsize *piece = pieces[i / 8 % G_N_ELEMENTS(pieces)];
         *o = hn_cuda_copying;
         o->threads = threads[i / 8 / G_N_ELEMENTS(pieces)];
         o->share = (gsize)32 << 10;
-        o->least = piece[0];
-        o->most = piece[1];
+        o->piece = pieces[i / 8 % G_N_ELEMENTS(pieces)];
         o->past = i / 4 % 2 != 0;
         time_copy(c, i % 2 == 0 ? UPLOAD : DOWNLOAD, MIN(one, largest), i / 2 % 2 != 0);
     }

@@ -52,10 +52,10 @@ typedef struct {
 /* How the host's part of copies from and to ordinary memory is done: piece by piece, the one before it being on its way
  * meanwhile. */
 typedef struct {
-    int threads;       /* at most */
-    gsize share;       /* bytes of a piece for each of them */
-    gsize least, most; /* bytes of a piece; HN_CUDA_STAGE_BYTES at most */
-    gboolean past;     /* stores go past the caches */
+    int threads;   /* at most */
+    gsize share;   /* bytes for each of them at least */
+    gsize piece;   /* bytes; HN_CUDA_STAGE_BYTES at most */
+    gboolean past; /* their stores go past the caches, which the device does not have to ask then */
 } HnCudaCopying;
 
 typedef struct {

@@ -13,12 +13,12 @@
 #include "cuda/core/cuda_backend.h"
 
 #define DIRECT_MOST ((gsize)64 << 10) /* bytes of a download that the driver does alone */
-#define PIECES 8                      /* of a value */
 #define CHUNK ((gsize)16 << 10)       /* bytes that a thread takes at a time */
 #define LINE ((gsize)64)              /* values begin at one of these in a stage */
 
+/* On an H100, 5 MB: 38 GB/s, of 50 from pinned memory; 17 where stores stay in the caches, 9 by one thread. */
 const HnCudaCopying hn_cuda_copying = {
-    .threads = 6, .share = (gsize)64 << 10, .least = (gsize)256 << 10, .most = HN_CUDA_STAGE_BYTES, .past = FALSE
+    .threads = 8, .share = (gsize)64 << 10, .piece = HN_CUDA_STAGE_BYTES, .past = TRUE
 };
 
 /* --- the host's part --------------------------------------------------------------------------------------------- */
@@ -127,26 +127,18 @@ static gboolean next_stage(HnCudaStream *t, GError **error)
     return wait_for_stage(t, t->turn, error);
 }
 
-/* The first piece of a value is waited for by the link, and the last one by the host. */
-static gsize piece_bytes(const HnCudaStream *t, gsize bytes)
-{
-    const gsize part = (bytes / PIECES + CHUNK - 1) / CHUNK * CHUNK;
-    return CLAMP(part, t->copying.least, t->copying.most);
-}
-
 /* --- copies ------------------------------------------------------------------------------------------------------ */
 
 gboolean hn_cuda_upload(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
 {
     HnCudaStream *t = stream;
     const HnCuda *c = t->device;
-    const gsize piece = piece_bytes(t, bytes);
     if (!hn_cuda_enter(c, error) || !make_stages(t, error))
         return FALSE;
     for (gsize done = 0, n; done < bytes; done += n) {
         if (t->used == HN_CUDA_STAGE_BYTES && !next_stage(t, error))
             return FALSE;
-        n = MIN(MIN(bytes - done, HN_CUDA_STAGE_BYTES - t->used), piece);
+        n = MIN(MIN(bytes - done, HN_CUDA_STAGE_BYTES - t->used), t->copying.piece);
         guint8 *at = stage(t, t->turn) + t->used;
         copy_together(t, at, (const guint8 *)from + done, n);
         if (!hn_cuda_check(c, c->driver->upload((HnCuAddress)(uintptr_t)to + done, at, n, t->stream),
@@ -162,7 +154,7 @@ gboolean hn_cuda_upload(gpointer stream, void *to, const void *from, gsize bytes
 static gboolean download_staged(HnCudaStream *t, guint8 *to, HnCuAddress from, gsize bytes, GError **error)
 {
     const HnCuda *c = t->device;
-    const gsize piece = piece_bytes(t, bytes), n = (bytes + piece - 1) / piece;
+    const gsize piece = t->copying.piece, n = (bytes + piece - 1) / piece;
     if (!make_stages(t, error))
         return FALSE;
     for (gsize sent = 0, k = 0; k < n; k++) {
