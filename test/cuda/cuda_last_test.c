@@ -88,9 +88,9 @@ static void test_residual(void)
               "pads=[1,1,1,1] %s = Conv(%x, u:TYPE[16,16,1,1]) %b = Add(%a, %s) %c = Mul(%b, k:TYPE[16,1,1]) "
               "%d = Clip(%c, lo:TYPE[]={-0.5}, hi:TYPE[]={0.75}) %y = Conv(%d, v:TYPE[8,16,1,1]) }",
               1);
-    run_types("opset 17 graph g(%x:TYPE[1,12,8,9]) -> (%y) { %a = Conv(%x, w:TYPE[12,12,3,3], bias:TYPE[12]) "
-              "pads=[1,1,1,1] %s = Conv(%x, u:TYPE[12,12,1,1]) %b = Add(%a, %s) %c = Tanh(%b) %d = Mul(%c, %s) "
-              "%y = Conv(%d, v:TYPE[8,12,1,1]) }",
+    run_types("opset 17 graph g(%x:TYPE[1,12,8,9]) -> (%y) { %a = Conv(%x, w:TYPE[24,12,3,3], bias:TYPE[24]) "
+              "pads=[1,1,1,1] %s = Conv(%x, u:TYPE[24,12,1,1]) %b = Add(%a, %s) %c = Tanh(%b) %d = Mul(%c, %s) "
+              "%y = Conv(%d, v:TYPE[8,24,1,1]) }",
               1);
 }
 
@@ -101,9 +101,13 @@ static void test_elements(void)
               "%a = Conv(%x, w:TYPE[16,16,1,1]) %b = Tanh(%a) %c = Mul(%b, %g) %d = Mul(%c, %m) %e = Softplus(%d) "
               "%f = Add(%e, %b) %y = Conv(%f, v:TYPE[8,16,1,1]) }",
               1);
-    run_types("opset 17 graph g(%x:TYPE[2,20,5,4]) -> (%y, %b) { %a = Conv(%x, w:TYPE[20,20,1,1]) %b = Exp(%a) "
-              "%c = Log(%b) %y = Conv(%c, v:TYPE[8,20,1,1]) }",
+    run_types("opset 17 graph g(%x:TYPE[2,24,5,4]) -> (%y, %b) { %a = Conv(%x, w:TYPE[24,24,1,1]) %b = Exp(%a) "
+              "%c = Log(%b) %y = Conv(%c, v:TYPE[8,24,1,1]) }",
               2);
+    /* what is behind channels stays 0 */
+    run_region("opset 17 graph g(%x:f16[2,24,5,4]) -> (%y) { %a = Conv(%x, w:f16[20,24,1,1]) %b = Reciprocal(%a) "
+               "%c = Add(%b, %a) %d = Clip(%c, lo:f16[]={-2}, hi:f16[]={2}) %y = Conv(%d, v:f16[8,20,1,1]) }",
+               3, 1e-2, 2e-2);
 }
 
 /* Terms that several blocks share, and tiles of all forms. */
@@ -152,6 +156,10 @@ static void test_pools(void)
               "count_include_pad=1 %d = Resize(%c, -, r:f32[4]={1,1,2,3}) mode='nearest' "
               "%e = Conv(%d, v:TYPE[24,24,1,1]) %f = GlobalAveragePool(%d) %g = Conv(%f, u:TYPE[24,24,1,1]) "
               "%y = Mul(%e, %g) }",
+              1);
+    run_types("opset 17 graph g(%x:TYPE[2,16,5,6]) -> (%y) { %a = Conv(%x, w:TYPE[16,16,1,1]) "
+              "%b = Resize(%a, -, r:f32[4]={1,1,2,2}) mode='linear' %c = Resize(%b, -, q:f32[4]={1,1,0.7,1.5}) "
+              "mode='cubic' %y = Conv(%c, v:TYPE[8,16,1,1]) }",
               1);
     run_types("opset 18 graph g(%x:TYPE[2,16,20,17]) -> (%y) { %a = Conv(%x, w:TYPE[72,16,1,1]) %b = MaxPool(%a) "
               "kernel_shape=[2,2] dilations=[2,1] %s = ReduceMean(%b, axes:i64[2]={2,3}) %g = Sigmoid(%s) "

@@ -58,11 +58,13 @@ static const Form of_f32[] = {
     F32("conv_last_64x32", HN_CUDA_LAST_F32_64x32, 500, 300),
 };
 
-/* Nanoseconds: of a launch with the first and last stage of a block, of sharing the terms, of each part of them for
- * 1024 results of a block. */
-#define BLOCK_NS 2500
-#define SPLIT_NS 1500
-#define PART_NS 20
+/* Nanoseconds: of a launch with what a block does before and behind its stages, of sharing the terms, and of each part
+ * of them for 1024 results of a block; bytes of parts that are written and read meanwhile. As whole networks on an H100
+ * tell, 2026-11-28. */
+#define BLOCK_NS 5000
+#define SPLIT_NS 2500
+#define PART_NS 90
+#define PART_BYTES_PER_NS 3000
 #define PART_STAGES 2        /* of a part of the terms, at least */
 #define GROUPS_CAPABILITY 90 /* alone */
 #define F32_PAYS FALSE       /* until it was measured */
@@ -100,8 +102,11 @@ static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64
     h.blocks = h.rows * h.columns * h.splits;
     const int64_t waves = tiles(h.blocks, c->multiprocessors);
     h.ns = BLOCK_NS + (double)h.part * (double)MAX(f->alone, waves * f->full);
-    if (h.splits > 1)
-        h.ns += SPLIT_NS + (double)(h.splits * PART_NS) * f->pixels * f->channels / 1024;
+    if (h.splits > 1) {
+        const double results = (double)f->pixels * f->channels;
+        h.ns += SPLIT_NS + (double)(h.splits * PART_NS) * results / 1024;
+        h.ns += 2 * (double)h.blocks * results * sizeof(float) / PART_BYTES_PER_NS;
+    }
     return h;
 }
 
@@ -235,6 +240,8 @@ static uint64_t send_units(const HnStep *s, const Packing *k, const HnCudaConvLa
 {
     const gsize size = hn_dtype_size(hn_cuda_in(s, X)->dtype), n = (gsize)k->stages * HN_CUDA_LAST_UNITS;
     g_autofree HnCudaLastUnit *units = g_new0(HnCudaLastUnit, n);
+    for (gsize i = (gsize)(k->plan.taps * k->units); i < n; i++)
+        units[i].place = (2 * HN_CUDA_LAST_REACH - 1) << 16;
     for (int64_t i = 0; i < k->plan.taps * k->units; i++) {
         const int64_t tap = i / k->units, channel = i % k->units * (int64_t)k->unit;
         const int64_t y = tap / a->width.kernel * a->height.dilation, x = tap % a->width.kernel * a->width.dilation;

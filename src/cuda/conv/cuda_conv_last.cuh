@@ -156,7 +156,7 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
             for (int k = 0; k < F::X_LINES; k++) {
                 const bool in = hn_last_within(a, pixel[k].place, u.place);
                 const T *p = x + ((int64_t)(pixel[k].at + u.pixels) * a.x_pitch + u.channel);
-                hn_copy_16(to + k * (F::APART * HN_CUDA_LAST_LINE), in ? p : x, in ? u.bytes : 0);
+                hn_copy_16(to + k * (F::APART * HN_CUDA_LAST_LINE), in ? p : x, in ? 16 : 0);
             }
 #pragma unroll
             for (int k = 0; k < F::W_LINES; k++)
@@ -225,27 +225,32 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
         if (!last)
             return;
         __threadfence();
-#pragma unroll 2
-        for (int k = 0; k < EACH; k++) {
-            const int l = at_line + k * LINES;
-            float v[UNIT];
+        /* many of them on their way: what one waits for is memory */
+#pragma unroll 1
+        for (int k = 0; k < EACH; k += AT_ONCE) {
+            float v[AT_ONCE * UNIT];
 #pragma unroll
-            for (int e = 0; e < UNIT; e++)
+            for (int e = 0; e < AT_ONCE * UNIT; e++)
                 v[e] = 0;
 #pragma unroll 2
-            for (int32_t i = 0; i < a.splits; i++)
+            for (int32_t i = 0; i < a.splits; i++) {
+                float4 q[AT_ONCE * UNIT / 4];
 #pragma unroll
-                for (int e = 0; e < UNIT; e += 4) {
-                    const float4 q = __ldcg(
-                        reinterpret_cast<const float4 *>(parts + (i * F::PIXELS + l) * F::CHANNELS + at_channel + e));
-                    v[e] += q.x;
-                    v[e + 1] += q.y;
-                    v[e + 2] += q.z;
-                    v[e + 3] += q.w;
+                for (int e = 0; e < AT_ONCE * UNIT; e += 4)
+                    q[e / 4] = __ldcg(reinterpret_cast<const float4 *>(
+                        parts + (i * F::PIXELS + at_line + (k + e / UNIT) * LINES) * F::CHANNELS + at_channel +
+                        e % UNIT));
+#pragma unroll
+                for (int e = 0; e < AT_ONCE * UNIT; e += 4) {
+                    v[e] += q[e / 4].x;
+                    v[e + 1] += q[e / 4].y;
+                    v[e + 2] += q[e / 4].z;
+                    v[e + 3] += q[e / 4].w;
                 }
+            }
 #pragma unroll
-            for (int e = 0; e < UNIT; e++)
-                out[l * F::PITCH + at_channel + e] = v[e];
+            for (int e = 0; e < AT_ONCE * UNIT; e++)
+                out[(at_line + (k + e / UNIT) * LINES) * F::PITCH + at_channel + e % UNIT] = v[e];
         }
         if (a.plain)
             __syncthreads();
@@ -253,6 +258,26 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
     const auto plain_sum = [&](int l, int channel, float v) {
         return sizeof(T) == 4 && !isfinite(v) ? hn_last_plain(a, first_pixel + l, packed + channel * weights) : v;
     };
+    const int32_t plane = a.height.out * a.width.out;
+    if (a.plain && plane % UNIT == 0 && a.y % 16 == 0) {
+        constexpr int SIDE = 4; /* units of pixels that threads side by side store */
+#pragma unroll 1
+        for (int i = tid; i < ALL; i += F::THREADS) {
+            const int l = (i / (SIDE * F::CHANNELS) * SIDE + i % SIDE) * UNIT, c = i / SIDE % F::CHANNELS;
+            const int32_t channel = first_channel + c, pixel = first_pixel + l, image = pixel / plane;
+            if (pixel >= a.pixels || channel >= a.channels)
+                continue;
+            const int64_t at = ((int64_t)image * a.channels + channel) * plane + (pixel - image * plane);
+            const float bias = a.bias != 0 ? hn_load(hn_at<const T>(a.bias) + channel) : 0.0f;
+            float v[UNIT];
+#pragma unroll
+            for (int e = 0; e < UNIT; e++)
+                v[e] = plain_sum(l + e, c, out[(l + e) * F::PITCH + c]) + bias;
+            hn_end<T, UNIT>(a.end, v, channel, [&](int k) { return at + k; });
+            hn_store_line<T, UNIT>(hn_at<T>(a.y) + at, v, UNIT);
+        }
+        return;
+    }
     if (a.plain) {
         constexpr int WIDE = F::PIXELS < F::THREADS ? F::PIXELS : F::THREADS;
 #pragma unroll 1
@@ -261,8 +286,7 @@ __device__ __forceinline__ void hn_conv_last(const HnCudaConvLastArgs &a)
             const int32_t channel = first_channel + c;
             if (first_pixel + l >= a.pixels || channel >= a.channels)
                 continue;
-            const int64_t plane = (int64_t)a.height.out * a.width.out;
-            const int32_t image = (int32_t)((first_pixel + l) / plane);
+            const int32_t image = (first_pixel + l) / plane;
             const int64_t at = ((int64_t)image * a.channels + channel) * plane + (first_pixel + l - image * plane);
             float v[1] = { plain_sum(l, c, out[l * F::PITCH + c]) };
             v[0] += a.bias != 0 ? hn_load(hn_at<const T>(a.bias) + channel) : 0.0f;

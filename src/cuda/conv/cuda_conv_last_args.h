@@ -41,7 +41,8 @@
          : HN_CUDA_LAST_SUMS(pixels, channels))
 
 /* From the place of a pixel's first tap: rows << 16 | columns, and pixels, to that of the unit's; its first channel,
- * and bytes, the rest of which are 0. */
+ * and bytes, without what fills the line. Units that fill the last stage are far outside of x. Copies are of 16 bytes
+ * or none. */
 typedef struct {
     int32_t place, pixels, channel, bytes;
 } HnCudaLastUnit;

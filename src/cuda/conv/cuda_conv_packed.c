@@ -58,7 +58,7 @@ static const Form forms[] = {
 };
 
 /* Nanoseconds of a launch, about, with what a block does before and behind its stages. */
-#define LAUNCH_NS 2500
+#define LAUNCH_NS 5000
 /* Nanoseconds that sharing the terms costs, and each part of them: as often as a thread adds eight results. */
 #define SPLIT_NS 1500
 #define PART_NS 300

@@ -37,7 +37,8 @@ static gboolean passes(const HnNode *u, int64_t *channels)
         return TRUE;
     }
     return (u->op->flags & HN_OP_ELEMENTWISE) != 0 || u->op == &hn_op_maxpool || u->op == &hn_op_averagepool ||
-           (u->op == &hn_op_resize && ((const HnResize *)u->params)->mode == HN_RESIZE_NEAREST);
+           (u->op == &hn_op_resize &&
+            (((const HnResize *)u->params)->mode == HN_RESIZE_NEAREST || *channels % HN_CUDA_LINE == 0));
 }
 
 static gboolean wants(const HnNode *u, const HnValue *v, int64_t channels, int depth)

@@ -6,8 +6,8 @@
  *   reject    types and shapes that it does not take;
  *   prepare   hn_cuda_function() for what run() launches; sizes go into the step's state; scratch_bytes is booked;
  *   run       fills in the addresses that ports have now, and hn_cuda_launch(): it only enqueues.
- * Inputs that run() reads on the host (axes, shapes) are HnKernel.host_in. Elements are plain: row-major, as in the
- * file.
+ * Inputs that run() reads on the host (axes, shapes) are HnKernel.host_in. Elements are plain, row-major
+ * as in the file, where the kernel asks for nothing else (cuda_layout.h).
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
  * The layout of the CUDA backend beside plain: channels last, [image][pixel][channel], where each pixel begins at a
- * multiple of 16 bytes: behind its channels there may be a few elements that nobody reads, and anything may be in them.
+ * multiple of 16 bytes: behind its channels there may be a few elements, which are 0.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ static inline int hn_cuda_line(HnDtype t)
 {
     return HN_CUDA_LINE / (int)hn_dtype_size(t);
 }
-/* Channels with those behind them that nobody reads. */
+/* Channels with those behind them. */
 int64_t hn_cuda_padded(const HnTensor *t);
 
 /* Channels last for t, of 3 to 5 axes; NULL: the same as plain, or no such tensor. */

@@ -17,15 +17,14 @@ static gboolean is_last(const HnStep *s)
     const HnTensor *z = hn_cuda_out(s, 0);
     int votes = 0;
     gboolean any = FALSE;
-    if (!hn_cuda_has_last(z))
+    if (!hn_cuda_has_last(z) || hn_cuda_padded(z) != z->dims[1]) /* what is behind channels has to stay 0 */
         return FALSE;
     for (int i = 0; i < s->n_in; i++) {
         const HnTensor *x = s->in[i].unread ? NULL : hn_cuda_in(s, i);
         if (x == NULL)
             continue;
         const How how = how_of(x, z);
-        if ((how == ALL && hn_dtype_size(x->dtype) != hn_dtype_size(z->dtype)) ||
-            (how == ALONG && hn_cuda_padded(z) != z->dims[1]))
+        if (how == ALL && hn_dtype_size(x->dtype) != hn_dtype_size(z->dtype))
             return FALSE;
         any = any || (how == ALL && s->in[i].slot->layout != NULL);
         votes += how != ALL ? 0 : s->in[i].slot->layout != NULL ? 1 : -1;
@@ -45,11 +44,10 @@ static HnTensor *turned(const HnTensor *x, int ndim)
     return hn_tensor_new_borrowed(x->dtype, ndim, to, NULL);
 }
 
-/* A row of all elements, with those behind channels that nobody reads. */
+/* A row of all elements. */
 static HnTensor *row(const HnTensor *x)
 {
-    const int64_t n = x->n / x->dims[1] * hn_cuda_padded(x);
-    return hn_tensor_new_borrowed(x->dtype, 1, &n, NULL);
+    return hn_tensor_new_borrowed(x->dtype, 1, &x->n, NULL);
 }
 
 static void look_last(HnStep *s, HnCudaView *v)

@@ -173,17 +173,25 @@ typedef struct {
     HnCudaGridMeanArgs grid_args;
 } Means;
 
+/* x lies channels last, without gaps, and so will y. */
+static gboolean means_last(const HnStep *s)
+{
+    const HnSlot *x = s->in[0].slot;
+    return hn_resize_source(s) == 0 && x->layout != NULL && hn_cuda_padded(x->tensor) == x->tensor->dims[1] &&
+           x->tensor->dims[1] == hn_cuda_out(s, 0)->dims[1];
+}
+
 static const char *back_reject(const HnStep *s)
 {
     const char *reason = hn_cuda_reject_floats(s);
     reason = reason != NULL ? reason : size_reject(s);
-    reason = reason != NULL ? reason : hn_resize_means_reject(s, FALSE);
+    reason = reason != NULL ? reason : hn_resize_means_reject(s, means_last(s));
     if (reason != NULL)
         return reason;
     HnResizeAxis axis[HN_MAX_RANK];
     int64_t most[HN_MAX_RANK], elements;
     int n;
-    (void)hn_resize_form(s, FALSE, &n, axis);
+    (void)hn_resize_form(s, means_last(s), &n, axis);
     for (int a = 0; a < n; a++)
         most[a] = MAX(axis[a].in, axis[a].out);
     return hn_dims_count(n, most, &elements) && elements < HN_DIVIDE_LIMIT ? NULL : "2^31 elements or more between";
@@ -316,7 +324,12 @@ static gboolean means_prepare(HnStep *s, GError **error)
     HnResizeMeans means = { 0 };
     s->state = g_new0(Means, 1);
     read_source(s);
-    const gboolean ok = hn_resize_means_init(&means, s, FALSE, error) && forms_new(s, &means, error);
+    const gboolean last = means_last(s);
+    if (last) {
+        hn_cuda_want_last(s, 0);
+        hn_cuda_make_last(s);
+    }
+    const gboolean ok = hn_resize_means_init(&means, s, last, error) && forms_new(s, &means, error);
     hn_resize_means_clear(&means, s);
     return ok;
 }
