@@ -27,6 +27,8 @@ static const HnCase attention[] = {
     { "f32[1,1,17,7] f32[1,1,70,7] f32[1,1,70,30] bool[17,105] f32[1,1,35,7] f32[1,1,35,30]", NULL, .n_out = 3 },
     { "f32[1,1,33,100] f32[1,1,250,100] f32[1,1,250,128] - f32[1,1,29,100] f32[1,1,29,128]", "is_causal=1" },
     { "f32[1,2,19,64] f32[1,2,77,64] f32[1,2,77,64] f32[1,2,1,77]", "is_causal=1" },
+    { "f32[1,1,17,8] f32[1,1,70,8] f32[1,1,70,8] !f32[17,1]={0,nan,-inf,0,0,nan,0,0,0,0,0,0,0,0,0,0,nan}", NULL,
+      .opset = 23 },
     { "f32[1,1,16,8] f32[1,1,40,8] f32[1,1,40,8] bool[16,3]", NULL },
     /* numbers whose halves for tensor cores are infinite: of values, of which each query sees one, and of products */
     { "f32[1,1,18,24] f32[1,1,40,24] f32[1,1,40,24]@-3e38:3e38", "left_window_size=0 right_window_size=0" },
