@@ -354,6 +354,27 @@ static void test_behind_conv(void)
     }
 }
 
+/* What follows a product is, too. */
+static void test_behind_product(void)
+{
+    static const char *const nodes[] = { "MatMul(%x, w:f32[64,48])", "Gemm(%x, w:f32[64,48], k:f32[48])",
+                                         "Gemm(%x, w:f32[48,64]) transB=1 alpha=0.5" };
+    for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *text = g_strdup_printf("opset 20 graph g(%%x:f32[24,64], %%r:f32[24,48]) -> (%%y) { %%a = %s "
+                                                "%%b = Add(%%a, d:f32[48]) %%c = Gelu(%%b) %%y = Add(%%c, %%r) }",
+                                                nodes[i]);
+        Place p;
+        place_open(&p, text);
+        HnSession *s = place_session(&p);
+        g_autoptr(GPtrArray) in = test_inputs(s, 3);
+        start_counting();
+        run_close(&p, s, in, 1e-4, 1e-5);
+        g_assert_cmpint(calls.launches, ==, 1);
+        hn_session_free(s);
+        place_close(&p);
+    }
+}
+
 /* One kernel with lists of several lengths, the longest first. */
 static void test_convs(void)
 {
@@ -568,6 +589,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
     g_test_add_func("/cuda/run/shapes", test_shapes);
     g_test_add_func("/cuda/run/behind-conv", test_behind_conv);
+    g_test_add_func("/cuda/run/behind-product", test_behind_product);
     g_test_add_func("/cuda/run/convs", test_convs);
     g_test_add_func("/cuda/run/staged-copies", test_staged_copies);
     g_test_add_func("/cuda/run/stages-not-waited-for", test_stages_not_waited_for);

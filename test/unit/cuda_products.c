@@ -154,6 +154,44 @@ static void test_attention(void)
     }
 }
 
+/* What follows a product is computed along with it, in each form: few rows, few columns, plain ones, tiles, parts of k,
+ * 16 bytes of results at a time or not. */
+static void check_ends(const char *type, const int64_t *size, const char *ends, gboolean strict)
+{
+    const int64_t m = size[0], k = size[1], n = size[2];
+    g_autofree char *with_sizes = g_strdup_printf("opset 20 graph g(%%x:T[%" PRId64 ",%" PRId64 "], %%r:T[%" PRId64
+                                                  ",%" PRId64 "]) -> (%%y) { %%a = MatMul(%%x, w:T[%" PRId64
+                                                  ",%" PRId64 "]) %s }",
+                                                  m, k, m, n, k, n, ends);
+    g_autoptr(GString) text = g_string_new(with_sizes);
+    g_autofree char *width = g_strdup_printf("%" PRId64 "]", n);
+    g_string_replace(text, "T[", type, 0);
+    g_string_replace(text, "N]", width, 0);
+    g_autoptr(HnModel) model = test_model(text->str);
+    g_autoptr(HnSession) ref = test_session(model, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) s =
+        test_session(model, cuda, &(HnSessionOptions){ .threads = 1, .strict = TRUE, .strict_math = strict });
+    g_autoptr(GPtrArray) in = test_inputs(s, 3), want = test_run(ref, in), got = test_run(s, in);
+    const double near = type[1] == '3' ? 1e-5 : type[0] == 'f' ? 4e-3 : 3e-2;
+    test_assert_close(got->pdata[0], want->pdata[0], near, near, text->str);
+}
+
+static void test_ends(void)
+{
+    static const char *const ends[] = {
+        "%b = Add(%a, k:T[N]) %y = Gelu(%b)",
+        "%b = Add(k:T[N], %a) %c = Add(%b, %r) %y = Relu(%c)",
+        "%b = Mul(%a, k:T[1,N]) %c = Sub(%b, %r) %d = Tanh(%c) %y = Add(%d, e:T[]={0.5})",
+    };
+    static const int64_t sizes[][3] = { { 1, 40, 64 },  { 5, 72, 33 },   { 40, 72, 3 },   { 40, 24, 24 },
+                                        { 33, 96, 40 }, { 70, 768, 72 }, { 66, 512, 136 } };
+    static const char *const types[] = { "f32[", "f16[", "bf16[" };
+    for (guint e = 0; e < G_N_ELEMENTS(ends); e++)
+        for (guint z = 0; z < G_N_ELEMENTS(sizes); z++)
+            for (guint t = 0; t < G_N_ELEMENTS(types); t++)
+                check_ends(types[t], sizes[z], ends[e], (e + z + t) % 4 == 0);
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -168,5 +206,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/cuda/products/kinds", NULL, test_kinds);
     g_test_add_data_func("/cuda/products/kinds-strict", "", test_kinds);
     g_test_add_func("/cuda/products/attention", test_attention);
+    g_test_add_func("/cuda/products/ends", test_ends);
     return g_test_run();
 }

@@ -5,8 +5,8 @@
 #include "run/element_program.h"
 
 /* Functions of one number; those that take two are below. */
-static const HnElementCode functions[] = { HN_DO_clip, HN_DO_hardsigmoid, HN_DO_hardswish, HN_DO_leakyrelu,
-                                           HN_DO_relu, HN_DO_sigmoid,     HN_DO_swish };
+static const HnElementCode functions[] = { HN_DO_clip, HN_DO_gelu,    HN_DO_hardsigmoid, HN_DO_hardswish, HN_DO_leakyrelu,
+                                           HN_DO_relu, HN_DO_sigmoid, HN_DO_swish,       HN_DO_tanh };
 
 static const struct {
     const HnOp *op;
@@ -48,8 +48,8 @@ static gboolean read_function(const HnStep *s, int k, HnCudaEndDo *d)
     return FALSE;
 }
 
-/* How x lies under y: all of it, one number for each channel, or one; HN_CUDA_END_NONE: another way. */
-static int32_t shape_of(const HnTensor *x, const HnTensor *y)
+/* How x lies under y: all of it, one number for each channel of that axis, or one; HN_CUDA_END_NONE: another way. */
+static int32_t shape_of(const HnTensor *x, const HnTensor *y, int axis)
 {
     const int skip = y->ndim - x->ndim;
     gboolean same = skip == 0, channel = TRUE;
@@ -57,14 +57,14 @@ static int32_t shape_of(const HnTensor *x, const HnTensor *y)
         return HN_CUDA_END_NONE;
     for (int i = 0; i < x->ndim; i++) {
         same = same && x->dims[i] == y->dims[i];
-        channel = channel && x->dims[i] == (i + skip == 1 ? y->dims[1] : 1);
+        channel = channel && x->dims[i] == (i + skip == axis ? y->dims[axis] : 1);
     }
     if (x->n == 1)
         return HN_CUDA_END_ONE;
     return same ? HN_CUDA_END_ELEMENT : channel ? HN_CUDA_END_CHANNEL : HN_CUDA_END_NONE;
 }
 
-static gboolean read_pair(const HnStep *s, int k, HnCudaEndDo *d)
+static gboolean read_pair(const HnStep *s, int k, int axis, HnCudaEndDo *d)
 {
     const HnNode *u = s->fused[k];
     for (guint i = 0; u->in->len == 2 && i < G_N_ELEMENTS(pairs); i++) {
@@ -73,29 +73,34 @@ static gboolean read_pair(const HnStep *s, int k, HnCudaEndDo *d)
         const HnSlot *x = s->in[port_of(s, k, 1 - s->fused_at[k])].slot;
         if (x == NULL || x->tensor == NULL || (s->fused_at[k] != 0 && !pairs[i].turned))
             return FALSE;
-        *d = (HnCudaEndDo){ .code = (int32_t)pairs[i].code, .of = shape_of(x->tensor, hn_cuda_out(s, 0)) };
+        *d = (HnCudaEndDo){ .code = (int32_t)pairs[i].code, .of = shape_of(x->tensor, hn_cuda_out(s, 0), axis) };
         return d->of != HN_CUDA_END_NONE;
     }
     return FALSE;
 }
 
-gboolean hn_cuda_end_fits(const HnStep *s)
+gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis)
 {
     HnCudaEndDo d;
     const HnTensor *y = hn_cuda_out(s, 0);
-    if (s->n_fused > HN_CUDA_END_MAX || y == NULL || !hn_cuda_is_float(y->dtype) || y->ndim < 2)
+    if (s->n_fused > HN_CUDA_END_MAX || y == NULL || !hn_cuda_is_float(y->dtype) || axis >= y->ndim)
         return FALSE;
     for (int k = 0; k < s->n_fused; k++)
-        if (!read_pair(s, k, &d) && !read_function(s, k, &d))
+        if (!read_pair(s, k, axis, &d) && !read_function(s, k, &d))
             return FALSE;
     return TRUE;
 }
 
-void hn_cuda_end_init(HnStep *s, HnCudaEnd *e)
+gboolean hn_cuda_end_fits(const HnStep *s)
+{
+    return hn_cuda_end_fits_axis(s, 1);
+}
+
+void hn_cuda_end_init(HnStep *s, HnCudaEnd *e, int axis)
 {
     e->n = s->n_fused;
     for (int k = 0; k < s->n_fused; k++) {
-        if (read_pair(s, k, &e->at[k]))
+        if (read_pair(s, k, axis, &e->at[k]))
             continue;
         (void)read_function(s, k, &e->at[k]);
         for (int i = 1; i < (int)s->fused[k]->in->len; i++)

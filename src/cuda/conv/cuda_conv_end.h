@@ -10,8 +10,10 @@ G_BEGIN_DECLS
 
 /* HnKernel.fuses: the step's fused nodes are such as cuda_conv_end.cuh computes. */
 gboolean hn_cuda_end_fits(const HnStep *s);
+/* The same with channels along another axis than 1. */
+gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis);
 /* In prepare: reads the fused nodes, which fit; ports whose numbers it takes from the host are marked as unread. */
-void hn_cuda_end_init(HnStep *s, HnCudaEnd *e);
+void hn_cuda_end_init(HnStep *s, HnCudaEnd *e, int axis);
 /* In prepare: operands of the shape of a result that is channels last come so, too. */
 void hn_cuda_end_last(HnStep *s);
 /* The step reads port i as such an operand. */

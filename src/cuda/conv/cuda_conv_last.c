@@ -312,7 +312,7 @@ static gboolean last_prepare(HnStep *s, GError **error)
         return FALSE;
     s->in[W].unread = TRUE;
     c->args.packed = (uint64_t)(uintptr_t)c->pack->data;
-    hn_cuda_end_init(s, &c->args.end);
+    hn_cuda_end_init(s, &c->args.end, 1);
     lay_out(s, c);
     c->grid = hn_cuda_row(h.blocks, h.form->threads);
     c->grid.shared = (gsize)h.form->shared;

@@ -377,7 +377,7 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     s->in[W].unread = TRUE;
     c->args.units = (uint64_t)(uintptr_t)c->pack->data;
     c->args.packed = c->args.units + list_bytes(&k);
-    hn_cuda_end_init(s, &c->args.end);
+    hn_cuda_end_init(s, &c->args.end, 1);
     c->grid = hn_cuda_row(h.blocks, f->threads);
     c->grid.shared = shared_of(f, c->args.share * HN_CUDA_CONV_UNITS, h.places);
     c->f =

@@ -74,7 +74,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     const gboolean many = columns * axis[1].out / MANY >= (int64_t)c->multiprocessors * BUSY;
     a->strips = (axis[1].out - 1) / (many ? MANY : FEW) + 1;
     a->threads = columns * a->strips;
-    hn_cuda_end_init(s, &a->end);
+    hn_cuda_end_init(s, &a->end, 1);
     d->grid = hn_cuda_row((a->threads - 1) / HN_CUDA_DEPTHWISE_THREADS + 1, HN_CUDA_DEPTHWISE_THREADS);
     g_autofree char *name =
         g_strdup_printf("depthwise_%d_by_%d_rows_%d", axis[1].kernel, axis[1].stride, many ? MANY : FEW);

@@ -381,7 +381,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
         return FALSE;
     s->in[W].unread = TRUE;
     d->args.w = (uint64_t)(uintptr_t)d->pack->data;
-    hn_cuda_end_init(s, &d->args.end);
+    hn_cuda_end_init(s, &d->args.end, 1);
     hn_cuda_want_last(s, X);
     hn_cuda_end_last(s);
     hn_cuda_make_last(s);

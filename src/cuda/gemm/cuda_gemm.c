@@ -8,7 +8,7 @@
 static const char *measure(const HnStep *s, HnCudaProductArgs *g)
 {
     const HnGemmParams *p = s->params;
-    const HnTensor *a = hn_cuda_in(s, 0), *b = hn_cuda_in(s, 1), *c = hn_cuda_in(s, 2);
+    const HnTensor *a = hn_cuda_in(s, 0), *b = hn_cuda_in(s, 1), *c = s->n_in > 2 ? hn_cuda_in(s, 2) : NULL;
     if (a->ndim != 2 || b->ndim != 2)
         return "operands that are no matrices";
     const int ta = p->trans_a, tb = p->trans_b;
@@ -67,6 +67,7 @@ static const HnKernel gemm = {
     .prepare = gemm_prepare,
     .run = gemm_run,
     .release = hn_cuda_product_release,
+    .fuses = hn_cuda_product_fuses,
 };
 
 const HnKernel *const hn_cuda_gemm[] = { &gemm, NULL };

@@ -10,6 +10,12 @@ static HnFusedMatMul form_of(const HnStep *s)
     return s->op->params_size > 0 ? *(const HnFusedMatMul *)s->params : (HnFusedMatMul){ FALSE, FALSE };
 }
 
+/* Behind the node's own inputs are those of nodes that are computed along. */
+static const HnTensor *bias_of(const HnStep *s)
+{
+    return s->n_in > 2 ? hn_cuda_in(s, 2) : NULL;
+}
+
 /* Sizes of the stacks from the last axis on: strides 0 where an operand is repeated. Axes that one stride goes through
  * are one. FALSE: they do not fit. */
 static gboolean stacks_of(const HnTensor *a, const HnTensor *b, HnCudaProductArgs *p)
@@ -50,7 +56,7 @@ static gboolean stacks_of(const HnTensor *a, const HnTensor *b, HnCudaProductArg
 
 static const char *measure(const HnStep *s, HnCudaProductArgs *p)
 {
-    const HnTensor *a = hn_cuda_in(s, 0), *b = hn_cuda_in(s, 1), *bias = hn_cuda_in(s, 2);
+    const HnTensor *a = hn_cuda_in(s, 0), *b = hn_cuda_in(s, 1), *bias = bias_of(s);
     const HnFusedMatMul t = form_of(s);
     if (a->ndim == 0 || b->ndim == 0 || (t.trans_a && a->ndim == 1) || (t.trans_b && b->ndim == 1))
         return "the shapes do not fit";
@@ -96,7 +102,7 @@ static gboolean matmul_prepare(HnStep *s, GError **error)
 
 static gboolean matmul_run(HnStep *s, GError **error)
 {
-    return hn_cuda_product_run(s->state, s, hn_cuda_in_address(s, 2), error);
+    return hn_cuda_product_run(s->state, s, bias_of(s) != NULL ? hn_cuda_in_address(s, 2) : 0, error);
 }
 
 static const HnKernel matmul = {
@@ -105,6 +111,7 @@ static const HnKernel matmul = {
     .prepare = matmul_prepare,
     .run = matmul_run,
     .release = hn_cuda_product_release,
+    .fuses = hn_cuda_product_fuses,
 };
 
 const HnKernel *const hn_cuda_matmul[] = { &matmul, NULL };

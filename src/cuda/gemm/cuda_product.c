@@ -1,5 +1,7 @@
 #include "cuda/gemm/cuda_product.h"
 
+#include "cuda/conv/cuda_conv_end.h"
+
 #define LEAST_DEPTH 32 /* below it a tile on tensor cores is mostly zeros */
 #define PART 256       /* of k, that is worth a block of its own */
 #define UNIT 64
@@ -20,6 +22,7 @@ static void swap_operands(HnCudaProduct *p)
     const HnCudaProductArgs a = p->args;
     HnCudaProductArgs *t = &p->args;
     p->swapped = TRUE;
+    t->end_rows = TRUE;
     t->m = a.n;
     t->n = a.m;
     t->a_row = a.b_col;
@@ -121,6 +124,8 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
     HnCudaProductArgs *a = &p->args;
     a->y_row = a->n;
     a->y_col = 1;
+    if (s->n_fused > 0)
+        hn_cuda_end_init(s, &a->end, hn_cuda_out(s, 0)->ndim - 1);
     if (a->m > HN_CUDA_FEW_ROWS && a->n <= HN_CUDA_FEW_ROWS)
         swap_operands(p);
     a->a_wide = is_wide(a->a_step, a->axes, a->a_col == 1 ? a->a_row : a->a_col, dtype);
@@ -137,11 +142,18 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
     if (a->splits > 1)
         s->scratch_bytes = (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float);
     s->scratch_bytes = MAX(s->scratch_bytes, p->wide.scratch_bytes);
-    if (MAX(a->splits, p->wide.product.splits) == 1)
+    if (a->splits == 1)
         return TRUE;
     p->parts_grid = hn_cuda_loop(s, a->stacks * a->m * a->n, HN_CUDA_ROWS_THREADS);
     p->parts = hn_cuda_typed(s, "cuda_product_plain", "product_parts", dtype, error);
     return p->parts != NULL;
+}
+
+gboolean hn_cuda_product_fuses(const HnStep *s)
+{
+    const HnTensor *y = hn_cuda_out(s, 0), *b = hn_cuda_in(s, 1);
+    /* of a matrix times a vector the last axis are rows */
+    return y != NULL && y->ndim > 0 && b != NULL && b->ndim > 1 && hn_cuda_end_fits_axis(s, y->ndim - 1);
 }
 
 gboolean hn_cuda_product_run(const HnCudaProduct *p, const HnStep *s, uint64_t c, GError **error)
@@ -154,21 +166,25 @@ gboolean hn_cuda_product_run(const HnCudaProduct *p, const HnStep *s, uint64_t c
     a.b_wide = a.b_wide && a.b % 16 == 0;
     a.y = hn_cuda_out_address(s, 0);
     a.counts = p->counts;
+    hn_cuda_end_place(s, &a.end);
     const gboolean wide = hn_cuda_warpgroup_fits(&p->wide, &a);
     if (wide) {
         a.splits = p->wide.product.splits;
         a.chunk = p->wide.product.chunk;
     }
     a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
-    const gboolean ok =
-        wide ? hn_cuda_warpgroup_run(&p->wide, s, &a, error) : hn_cuda_launch(s, p->f, p->grid, &a, error);
-    return ok && (a.parts == 0 || p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
+    if (wide)
+        return hn_cuda_warpgroup_run(&p->wide, s, &a, error);
+    return hn_cuda_launch(s, p->f, p->grid, &a, error) &&
+           (a.parts == 0 || p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
 }
 
 void hn_cuda_product_release(HnStep *s)
 {
     HnCudaProduct *p = s->state;
-    if (p != NULL)
+    if (p != NULL) {
         hn_cuda_table_free(s, p->counts);
+        hn_cuda_warpgroup_clear(s, &p->wide);
+    }
     hn_cuda_release(s);
 }

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "cuda/conv/cuda_conv_end.cuh"
 #include "cuda/gemm/copies.cuh"
 #include "cuda/gemm/cuda_product_args.h"
 
@@ -18,14 +19,52 @@ __device__ inline void product_stack(const HnCudaProductArgs &a, int64_t s, int6
     }
 }
 
+/* The element of y that a result is. */
+__device__ inline int64_t product_place(const HnCudaProductArgs &a, int64_t s, int64_t i, int64_t j)
+{
+    return s * a.m * a.n + i * a.y_row + j * a.y_col;
+}
+
+/* Results from N whole sums; row(k), column(k): which, there(k): whether there is such a one. */
+template <typename T, int N, typename Row, typename Column, typename There>
+__device__ __forceinline__ void product_finish_all(const HnCudaProductArgs &a, int64_t s, float (&v)[N], Row row,
+                                                   Column column, There there)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        v[k] *= a.alpha;
+        if (a.c != 0 && there(k))
+            v[k] += a.beta * hn_load(hn_at<const T>(a.c) + row(k) * a.c_row + column(k) * a.c_col);
+    }
+    if (a.end.n > 0)
+        hn_end_of<T, N>(
+            a.end, v, [&](int k) { return a.end_rows ? (int64_t)row(k) : (int64_t)column(k); },
+            [&](int k) { return there(k) ? product_place(a, s, row(k), column(k)) : -1; });
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (there(k))
+            hn_store(hn_at<T>(a.y) + product_place(a, s, row(k), column(k)), v[k]);
+}
+
+template <typename T> __device__ __noinline__ float product_end(const HnCudaEnd &e, float v, int64_t channel, int64_t at)
+{
+    float one[1] = { v };
+    hn_end_of<T, 1>(
+        e, one, [&](int) { return channel; }, [&](int) { return at; });
+    return one[0];
+}
+
 /* The result from a whole sum. */
 template <typename T>
 __device__ inline void product_finish(const HnCudaProductArgs &a, int64_t s, int64_t i, int64_t j, float sum)
 {
+    const int64_t at = product_place(a, s, i, j);
     float v = a.alpha * sum;
     if (a.c != 0)
         v += a.beta * hn_load(hn_at<const T>(a.c) + i * a.c_row + j * a.c_col);
-    hn_store(hn_at<T>(a.y) + s * a.m * a.n + i * a.y_row + j * a.y_col, v);
+    if (a.end.n > 0)
+        v = product_end<T>(a.end, v, a.end_rows ? i : j, at);
+    hn_store(hn_at<T>(a.y) + at, v);
 }
 
 /* The result, or what part `split` of k gave of it. */

@@ -36,6 +36,8 @@ static inline int64_t hn_cuda_parts(int64_t n, int64_t each) /* that n has */
 /* Tiles on tensor cores: whether they are large, and the grid. Of f32, or of halves. */
 gboolean hn_cuda_product_tiles(HnCudaProductArgs *a, const HnStep *s, gboolean half, HnCudaGrid *grid);
 
+/* HnKernel.fuses. */
+gboolean hn_cuda_product_fuses(const HnStep *s);
 /* What it computes is p->args but for addresses, y's strides, and how; operands of elements of `dtype`. In prepare,
  * books scratch memory. */
 gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GError **error);

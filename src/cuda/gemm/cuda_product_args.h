@@ -2,13 +2,15 @@
 
 #include <stdint.h>
 
+#include "cuda/conv/cuda_conv_end_args.h"
+
 #define HN_CUDA_STACK_AXES 12
 
-/* y[s][i][j] = alpha * (sum over k of a[s][i][k] * b[s][k][j]) + beta * c[i][j]; strides in elements. */
+/* y[s][i][j] = end(alpha * (sum over k of a[s][i][k] * b[s][k][j]) + beta * c[i][j]); strides in elements. */
 typedef struct {
     uint64_t a, b, c, y; /* c 0: none */
     uint64_t parts;      /* f32 [splits][stacks][m][n]: sums of a part of k each, in scratch memory; 0: none */
-    uint64_t counts;     /* u32, zeros: of each tile of few rows, where several blocks make parts of it */
+    uint64_t counts;     /* u32, zeros: of each tile, where several blocks make parts of it; 0: others add these up */
     int64_t m, n, k;
     int64_t a_row, a_col, b_row, b_col, c_row, c_col, y_row, y_col;
     int64_t stacks;
@@ -17,6 +19,8 @@ typedef struct {
     int32_t axes;
     int32_t a_wide, b_wide; /* lines of that operand can be read 16 bytes at a time */
     float alpha, beta;
+    HnCudaEnd end;    /* its channels are columns, or, ... */
+    int32_t end_rows; /* ... where a and b were exchanged, rows */
 } HnCudaProductArgs;
 
 /* Tiles of results of a block on tensor cores. */

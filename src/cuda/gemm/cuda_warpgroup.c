@@ -7,20 +7,20 @@
 #define PART 128      /* of k, that is worth a block of its own */
 #define UNIT 64       /* parts of k are multiples of it */
 
-/* Microseconds as measured on an H200: of a tile for each term, and for what comes before and behind it; of a kernel
- * that adds up parts, for each number. */
+/* Microseconds: of a term of a tile that is alone on a multiprocessor, and where `together` of them are there, each; of
+ * what comes before and behind a tile; of parts that meet, and of each of them. */
 typedef struct {
-    int rows, columns;
-    double term;
+    int rows, columns, together;
+    double alone, full;
 } Tile;
 #define AROUND 2.0
-#define ADDING 5.0
-#define NUMBER 3e-6
+#define MEETING 1.5
+#define PART_MEETS 0.5
 
 static const Tile half_tiles[] = {
-    { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 }, { 64, 64, 0.0030 }
+    { 128, 256, 1, 0.0110, 0.0110 }, { 128, 128, 1, 0.0059, 0.0059 }, { 64, 128, 1, 0.0041, 0.0041 }, { 64, 64, 1, 0.0030, 0.0030 }
 };
-static const Tile f32_tiles[] = { { 128, 128, 0.05 } };
+static const Tile f32_tiles[] = { { 128, 128, 1, 0.05, 0.05 }, { 64, 64, 2, 0.016, 0.020 } };
 
 typedef struct {
     const Tile *tile;
@@ -29,9 +29,11 @@ typedef struct {
 
 static double time_of(const HnCuda *c, const HnCudaProductArgs *a, const Choice *w)
 {
-    const double rounds = (double)hn_cuda_parts(w->tiles * w->parts, c->multiprocessors);
-    const double adding = ADDING + NUMBER * (double)(w->parts * a->stacks * a->m * a->n);
-    return rounds * (AROUND + w->tile->term * (double)a->k / (double)w->parts) + (w->parts > 1 ? adding : 0);
+    const Tile *t = w->tile;
+    const int64_t blocks = w->tiles * w->parts, rounds = hn_cuda_parts(blocks, c->multiprocessors * t->together);
+    const double term = blocks <= c->multiprocessors ? t->alone : t->full;
+    return (double)rounds * (AROUND + term * (double)a->k / (double)w->parts) +
+           (w->parts > 1 ? MEETING + PART_MEETS * (double)w->parts : 0);
 }
 
 /* The tile, and into how many parts k is cut, with which the last block ends first. */
@@ -42,7 +44,7 @@ static Choice choose(const HnCuda *c, const HnCudaProductArgs *a, gboolean half)
         Choice w = { half ? &half_tiles[i] : &f32_tiles[i], 0, 0 };
         w.tiles = hn_cuda_parts(a->m, w.tile->rows) * hn_cuda_parts(a->n, w.tile->columns) * a->stacks;
         for (w.parts = 1; w.parts == 1 || (w.parts * PART <= a->k && w.tiles * w.parts <= 2 * c->multiprocessors);
-             w.parts *= 2)
+             w.parts++)
             if (best.tile == NULL || time_of(c, a, &w) < time_of(c, a, &best))
                 best = w;
     }
@@ -58,8 +60,7 @@ static gboolean split_before(HnCudaWarpgroup *w, const HnStep *s, GError **error
 {
     const HnCudaProductArgs *a = &w->product;
     const int64_t stacks = a->axes > 0 && a->b_step[0] != 0 ? a->stacks : 1, line = (a->k + 3) / 4 * 4;
-    w->split_at = a->splits > 1 ? (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float) : 0;
-    w->split_at = (w->split_at + 255) / 256 * 256;
+    w->split_at = (w->scratch_bytes + 255) / 256 * 256;
     w->scratch_bytes = w->split_at + (gsize)(2 * stacks * a->n * line) * sizeof(float);
     w->split_args = (HnCudaSplitArgs){ .n = a->n,
                                        .k = a->k,
@@ -71,6 +72,16 @@ static gboolean split_before(HnCudaWarpgroup *w, const HnStep *s, GError **error
     w->split_grid = hn_cuda_loop(s, stacks * a->n * line / 4, HN_WARPGROUP_SPLIT_THREADS);
     w->split = hn_cuda_named(s, "cuda_warpgroup_f32", "warpgroup_split_f32", error);
     return w->split != NULL;
+}
+
+/* Room where parts of sums of `tiles` tiles meet. */
+static gboolean book_parts(HnCudaWarpgroup *w, const HnStep *s, int64_t tiles, GError **error)
+{
+    const int64_t groups = tiles * (w->rows / HN_WARPGROUP_ROWS);
+    w->scratch_bytes = (gsize)(w->product.splits * tiles * w->rows * w->columns) * sizeof(float);
+    g_autofree uint32_t *zeros = g_new0(uint32_t, (gsize)groups);
+    w->counts = hn_cuda_table_new(s, zeros, (gsize)groups * sizeof *zeros, error);
+    return w->counts != 0;
 }
 
 /* Lines and stacks of an operand begin at multiples of 16 bytes. */
@@ -105,17 +116,18 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     const Tile *t = best.tile;
     const gsize rows = (gsize)t->rows, columns = (gsize)t->columns;
     const gsize shared = half ? HN_WARPGROUP_HALF_BYTES(rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns))
-                              : HN_WARPGROUP_F32_BYTES(rows, columns, HN_WARPGROUP_F32_STAGES);
+                              : HN_WARPGROUP_F32_BYTES(rows, columns, HN_WARPGROUP_F32_STAGES(rows, columns));
     if ((gsize)c->shared_bytes < shared)
         return TRUE;
     a->chunk = hn_cuda_parts(hn_cuda_parts(a->k, best.parts), UNIT) * UNIT;
     a->splits = hn_cuda_parts(a->k, a->chunk);
     w->rows = t->rows;
     w->columns = t->columns;
-    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, c->multiprocessors),
+    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, t->together * c->multiprocessors),
                           (t->rows / HN_WARPGROUP_ROWS + 1) * HN_WARPGROUP_THREADS);
     w->grid.shared = shared;
-    w->scratch_bytes = a->splits > 1 ? (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float) : 0;
+    if (a->splits > 1 && !book_parts(w, s, best.tiles, error))
+        return FALSE;
     const int64_t times = a->axes > 0 && a->b_step[0] == 0 ? a->stacks : 1; /* that each b is read */
     if (!half && a->m * times >= (a->b_row == 1 ? SPLIT_ROWS_ALONG : SPLIT_ROWS) && !split_before(w, s, error))
         return FALSE;
@@ -149,6 +161,15 @@ static gboolean map(const HnCudaWarpgroup *w, const HnStep *s, HnCuTensorMap *m,
                          "describing an operand", error);
 }
 
+/* What follows reads its operands 16 bytes at a time. */
+static gboolean end_wide(const HnCudaEnd *e)
+{
+    for (int i = 0; i < e->n; i++)
+        if (e->at[i].of != HN_CUDA_END_NONE && e->at[i].of != HN_CUDA_END_ONE && e->at[i].x % 16 != 0)
+            return FALSE;
+    return TRUE;
+}
+
 gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product,
                                GError **error)
 {
@@ -161,10 +182,12 @@ gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const 
     a->c = product->c;
     a->y = product->y;
     a->parts = product->parts;
+    a->counts = w->counts;
+    a->end = product->end;
     g.a_stacked = a->axes > 0 && a->a_step[0] != 0;
     g.b_stacked = a->axes > 0 && a->b_step[0] != 0;
     const gboolean each_column = a->c == 0 || (a->c_row == 0 && a->c_col == 1);
-    g.y_wide = a->parts == 0 && each_column && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
+    g.y_wide = each_column && end_wide(&a->end) && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
     HnCudaSplitArgs split = w->split_args;
     split.from = a->b;
     split.to = hn_cuda_scratch(s) + w->split_at;
@@ -179,4 +202,9 @@ gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const 
            map(w, s, &g.a, a->a, a_along ? a->k : a->m, a_along ? a->m : a->k, a_along ? a->a_row : a->a_col,
                a_along ? w->rows : across, a->a_step[0], g.a_stacked ? a->stacks : 1, error) &&
            hn_cuda_launch(s, w->f, w->grid, &g, error);
+}
+
+void hn_cuda_warpgroup_clear(const HnStep *s, HnCudaWarpgroup *w)
+{
+    hn_cuda_table_free(s, w->counts);
 }

@@ -16,13 +16,15 @@ typedef struct {
     HnCuFunction split;        /* NULL: b is multiplied as it is */
     HnCudaGrid split_grid;
     HnCudaSplitArgs split_args;
-    gsize split_at, scratch_bytes; /* where in scratch memory; all that is wanted of it, behind sums of parts */
+    gsize split_at, scratch_bytes; /* where in scratch memory; all that is wanted of it, sums of parts first */
+    uint64_t counts;               /* of parts that are there, zeros between runs; 0: there is one part only */
 } HnCudaWarpgroup;
 
-/* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. Sums of parts, where
- * product.splits is more than 1, are at the start of scratch memory. */
+/* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. */
 gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
                                    GError **error);
+/* In release. */
+void hn_cuda_warpgroup_clear(const HnStep *s, HnCudaWarpgroup *w);
 /* `product` has addresses. */
 gboolean hn_cuda_warpgroup_fits(const HnCudaWarpgroup *w, const HnCudaProductArgs *product);
 gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product,

@@ -34,4 +34,6 @@ typedef struct {
 #define HN_WARPGROUP_F32_BYTES(rows, columns, stages) \
     (1280 + (stages)*HN_WARPGROUP_STAGE(rows, 2 * (columns)) + 2 * 128 * (columns))
 #define HN_WARPGROUP_HALF_STAGES(rows, columns) ((columns) == 256 ? 4 : (rows) == 128 ? 6 : 8)
-#define HN_WARPGROUP_F32_STAGES 4
+#define HN_WARPGROUP_F32_STAGES(rows, columns) ((columns) == 64 ? 3 : 4)
+/* Blocks of a multiprocessor: small tiles of f32 leave room for another one. */
+#define HN_WARPGROUP_F32_TOGETHER(rows, columns) ((rows) + (columns) <= 128 ? 2 : 1)

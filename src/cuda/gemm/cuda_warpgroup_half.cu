@@ -18,6 +18,31 @@ __device__ inline uint32_t pair(hn_bf16, float a, float b)
 
 /* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. An addend is one
  * for each column. */
+/* Eight halves of a result's line from there on, as if what follows were nodes of their own. */
+template <typename T>
+__device__ inline uint4 end_wide(const HnCudaProductArgs &a, uint4 all, int64_t column, int64_t at)
+{
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = hn_load(reinterpret_cast<const T *>(&all) + i);
+    hn_end_with(a.end, v, [&](const HnCudaEndDo &d, float(&x)[8]) {
+        if (d.of == HN_CUDA_END_ONE) {
+            const float one = hn_load(hn_at<const T>(d.x));
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                x[i] = one;
+            return;
+        }
+        const uint4 from =
+            *reinterpret_cast<const uint4 *>(hn_at<const T>(d.x) + (d.of == HN_CUDA_END_ELEMENT ? at : column));
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            x[i] = hn_load(reinterpret_cast<const T *>(&from) + i);
+    });
+    return make_uint4(pair(T(), v[0], v[1]), pair(T(), v[2], v[3]), pair(T(), v[4], v[5]), pair(T(), v[6], v[7]));
+}
+
 template <typename T, int COLUMNS>
 __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
                                   uint8_t *out)
@@ -43,12 +68,16 @@ __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &j
             }
         }
         __syncwarp();
-#pragma unroll
+#pragma unroll 1
         for (int i = 0; i < 4; i++) {
             const int r = i * 4 + lane / 8, c = lane % 8, column = job.column + part * 64 + c * 8;
-            const uint4 v = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
-            if (row + r < a.m && column < a.n)
-                *reinterpret_cast<uint4 *>(y + (row + r) * a.y_row + column) = v;
+            uint4 v = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
+            if (row + r >= a.m || column >= a.n)
+                continue;
+            const int64_t at = (row + r) * a.y_row + column;
+            if (a.end.n > 0)
+                v = end_wide<T>(a, v, column, (int64_t)job.stack * a.m * a.n + at);
+            *reinterpret_cast<uint4 *>(y + at) = v;
         }
     }
 }
@@ -72,7 +101,7 @@ __device__ inline void store_any(const HnCudaProductArgs &a, const HnTileJob &jo
 #pragma unroll 1
         for (int r = 0; r < 16; r++)
             if (row + r < a.m && column < a.n)
-                product_result<T>(a, job.split, job.stack, row + r, column, sums[r * 32 + (lane ^ r % 8 * 4)]);
+                product_finish<T>(a, job.stack, row + r, column, sums[r * 32 + (lane ^ r % 8 * 4)]);
     }
 }
 
@@ -137,6 +166,8 @@ __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
             hn_sums_ready<COLUMNS / 2>(d);
             if (lane == 0)
                 hn_gate_arrive(before);
+            if (a.parts != 0 && !hn_group_sum<GROUPS, COLUMNS / 2>(a, j, jobs, group, d))
+                continue;
             uint8_t *const own = shared + (out - hn_shared(shared)) + warp * (HN_WARPGROUP_OUT / 4);
             if (all.y_wide)
                 store_wide<T, COLUMNS>(a, job, job.row + mine + warp % 4 * 16, d, own);

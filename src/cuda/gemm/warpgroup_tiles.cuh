@@ -28,6 +28,64 @@ struct HnTileJob {
     }
 };
 
+/* --- parts of sums that meet --------------------------------------------------------------------------------------
+ */
+
+/* Whether this warpgroup, number `group` of the block, is the last of those that make parts of 64 rows of a tile; it
+ * sees what they wrote. */
+__device__ inline bool hn_group_last(const HnCudaProductArgs &a, int count, int group)
+{
+    __shared__ int32_t last[2];
+    __threadfence();
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(HN_WARPGROUP_THREADS) : "memory");
+    if (threadIdx.x % HN_WARPGROUP_THREADS == 0) {
+        unsigned *const n = hn_at<unsigned>(a.counts) + count;
+        last[group - 1] = atomicAdd(n, 1u) == (unsigned)a.splits - 1;
+        if (last[group - 1])
+            atomicExch(n, 0u); /* for the next run */
+    }
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(HN_WARPGROUP_THREADS) : "memory");
+    const bool is_last = last[group - 1] != 0;
+    if (is_last)
+        __threadfence();
+    return is_last;
+}
+
+/* Parts of sums meet: N sums of each thread of this warpgroup go to scratch memory, as they lie in registers; in the
+ * warpgroup that comes last of those of the same results, they become the sums of all parts, added in their order.
+ * FALSE: it is not the last. */
+template <int GROUPS, int N>
+__device__ inline bool hn_group_sum(const HnCudaProductArgs &a, int job, int jobs, int group, float *sum)
+{
+    constexpr int TOGETHER = N / 4 < 8 ? N / 4 : 8;
+    const int tiles = jobs / (int)a.splits, tile = job % tiles * GROUPS + group - 1, t = threadIdx.x % HN_WARPGROUP_THREADS;
+    const int64_t part = (int64_t)tiles * GROUPS * (N / 4) * HN_WARPGROUP_THREADS;
+    float4 *const mine = hn_at<float4>(a.parts) + (int64_t)tile * (N / 4) * HN_WARPGROUP_THREADS + t;
+#pragma unroll
+    for (int i = 0; i < N / 4; i++)
+        __stcg(mine + job / tiles * part + i * HN_WARPGROUP_THREADS,
+               make_float4(sum[i * 4], sum[i * 4 + 1], sum[i * 4 + 2], sum[i * 4 + 3]));
+    if (!hn_group_last(a, tile, group))
+        return false;
+#pragma unroll
+    for (int i = 0; i < N / 4; i += TOGETHER) {
+#pragma unroll
+        for (int k = 0; k < TOGETHER * 4; k++)
+            sum[i * 4 + k] = 0;
+#pragma unroll 2
+        for (int p = 0; p < (int)a.splits; p++)
+#pragma unroll
+            for (int k = 0; k < TOGETHER; k++) {
+                const float4 x = __ldcg(mine + p * part + (i + k) * HN_WARPGROUP_THREADS);
+                sum[(i + k) * 4] += x.x;
+                sum[(i + k) * 4 + 1] += x.y;
+                sum[(i + k) * 4 + 2] += x.z;
+                sum[(i + k) * 4 + 3] += x.w;
+            }
+    }
+    return true;
+}
+
 /* Stages that are filled and emptied in turn. */
 template <int STAGES> struct HnRing {
     int at = 0, turn = 0;
