@@ -1,8 +1,8 @@
 /*
  * Kernels of the CUDA backend by the device's own clock, against a copy on the device in the same run; JSON lines.
  *
- * usage: perf-cuda [--small] [--copies] [--convs] [--attention] [--device cuda:N]
- * --small: sizes that the emulated device gets through
+ * usage: perf-cuda [--small] [--copies] [--convs] [--attention] [--device cuda:N] [--only TEXT]
+ * --small: sizes that the emulated device gets through; --only: cases whose names contain that
  *
  * A line: the name, the kernel, microseconds of a call (median), bytes and operations of it, and `of_copy`: its bytes
  * per second over those of a device copy that moves as many (read and write counted, too), timed by the same marks.
@@ -103,6 +103,32 @@ static const struct {
       "opset 21 graph g(%%x:f32[%d,8192]) -> (%%y) { %%w = DequantizeLinear(q:u4[8192,8192], s:f32[64,8192]) axis=0 "
       "block_size=128 %%y = MatMul(%%x, %%w) }",
       1, 0 },
+    { "product f32 197x384x384", "opset 21 graph g(%%x:f32[%d,384]) -> (%%y) { %%y = MatMul(%%x, w:f32[384,384]) }",
+      197, 0 },
+    { "product f32 197x384x1536", "opset 21 graph g(%%x:f32[%d,384]) -> (%%y) { %%y = MatMul(%%x, w:f32[384,1536]) }",
+      197, 0 },
+    { "product f32 197x1536x384", "opset 21 graph g(%%x:f32[%d,1536]) -> (%%y) { %%y = MatMul(%%x, w:f32[1536,384]) }",
+      197, 0 },
+    { "product f32 128x768x3072", "opset 21 graph g(%%x:f32[%d,768]) -> (%%y) { %%y = MatMul(%%x, w:f32[768,3072]) }",
+      128, 0 },
+    { "product f32 128x3072x768", "opset 21 graph g(%%x:f32[%d,3072]) -> (%%y) { %%y = MatMul(%%x, w:f32[3072,768]) }",
+      128, 0 },
+    { "product f32 1024x768x768", "opset 21 graph g(%%x:f32[%d,768]) -> (%%y) { %%y = MatMul(%%x, w:f32[768,768]) }",
+      1024, 0 },
+    { "product f16 197x384x1536", "opset 21 graph g(%%x:f16[%d,384]) -> (%%y) { %%y = MatMul(%%x, w:f16[384,1536]) }",
+      197, 0 },
+    { "product f16 128x3072x768", "opset 21 graph g(%%x:f16[%d,3072]) -> (%%y) { %%y = MatMul(%%x, w:f16[3072,768]) }",
+      128, 0 },
+    { "product f16 1024x768x768", "opset 21 graph g(%%x:f16[%d,768]) -> (%%y) { %%y = MatMul(%%x, w:f16[768,768]) }",
+      1024, 0 },
+    { "product, bias, gelu f16",
+      "opset 21 graph g(%%x:f16[%d,768]) -> (%%y) { %%a = MatMul(%%x, w:f16[768,3072]) %%b = Add(%%a, k:f16[3072]) "
+      "%%y = Gelu(%%b) }",
+      1024, 0 },
+    { "product, bias, residual f32",
+      "opset 21 graph g(%%x:f32[%d,384], %%r:f32[197,384]) -> (%%y) { %%a = MatMul(%%x, w:f32[384,384]) "
+      "%%b = Add(%%a, k:f32[384]) %%y = Add(%%b, %%r) }",
+      197, 0 },
     { "product f16 8192", "opset 21 graph g(%%x:f16[%d,8192]) -> (%%y) { %%y = MatMul(%%x, w:f16[8192,8192]) }", 8192,
       0 },
     { "product f16 1024", "opset 21 graph g(%%x:f16[%d,1024]) -> (%%y) { %%y = MatMul(%%x, w:f16[1024,1024]) }", 1024,
@@ -453,7 +479,7 @@ int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
     gboolean small = FALSE, copies = FALSE, convs = FALSE, attention = FALSE;
-    const char *name = "cuda";
+    const char *name = "cuda", *only = "";
     for (int i = 1; i < argc; i++) {
         small = small || strcmp(argv[i], "--small") == 0;
         copies = copies || strcmp(argv[i], "--copies") == 0;
@@ -461,6 +487,8 @@ int main(int argc, char **argv)
         attention = attention || strcmp(argv[i], "--attention") == 0;
         if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             name = argv[++i];
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            only = argv[++i];
     }
     const HnBackend *backend = hn_backend_find(name, &error);
     g_autoptr(HnDevice) device = backend != NULL ? hn_device_new(backend, &error) : NULL;
@@ -481,12 +509,12 @@ int main(int argc, char **argv)
            copy_rate(device, copied) * 1e-9);
     if (attention)
         measure_attention(device);
-    else
+    else if (only[0] == '\0')
         measure_copies(device, (gsize)(small ? 1 : 64) << 20, copies);
     for (guint i = 0; i < G_N_ELEMENTS(cases) && !copies && !attention; i++) {
         char text[TEXT_MAX];
         const int size = small ? cases[i].small : cases[i].large;
-        if (size == 0)
+        if (size == 0 || strstr(cases[i].name, only) == NULL)
             continue;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

@@ -73,6 +73,10 @@ def cases():
         yield f"product {name} 1024", lambda: product(1024, 1024, 1024, t)
         yield f"conv 3x3 {name}", lambda: conv(32, 64, 56, 64, 3, t)
         yield f"conv 1x1 {name}", lambda: conv(32, 256, 56, 64, 1, t)
+    for t, name, sizes in ((f32, "f32", ((197, 384, 384), (197, 384, 1536), (197, 1536, 384), (128, 768, 3072), (128, 3072, 768), (1024, 768, 768))),
+                           (f16, "f16", ((197, 384, 1536), (128, 3072, 768), (1024, 768, 768)))):
+        for m, k, n in sizes:
+            yield f"product {name} {m}x{k}x{n}", lambda: product(m, k, n, t)
     yield "product f32 256", lambda: product(2048, 256, 256, f32)
     yield "product f16 8192", lambda: product(8192, 8192, 8192, f16)
     yield "product f16 of 128 rows", lambda: product(128, 4096, 4096, f16)

@@ -159,10 +159,10 @@ static void test_attention(void)
 static void check_ends(const char *type, const int64_t *size, const char *ends, gboolean strict)
 {
     const int64_t m = size[0], k = size[1], n = size[2];
-    g_autofree char *with_sizes = g_strdup_printf("opset 20 graph g(%%x:T[%" PRId64 ",%" PRId64 "], %%r:T[%" PRId64
-                                                  ",%" PRId64 "]) -> (%%y) { %%a = MatMul(%%x, w:T[%" PRId64
-                                                  ",%" PRId64 "]) %s }",
-                                                  m, k, m, n, k, n, ends);
+    g_autofree char *with_sizes =
+        g_strdup_printf("opset 20 graph g(%%x:T[%" PRId64 ",%" PRId64 "], %%r:T[%" PRId64 ",%" PRId64
+                        "]) -> (%%y) { %%a = MatMul(%%x, w:T[%" PRId64 ",%" PRId64 "]) %s }",
+                        m, k, m, n, k, n, ends);
     g_autoptr(GString) text = g_string_new(with_sizes);
     g_autofree char *width = g_strdup_printf("%" PRId64 "]", n);
     g_string_replace(text, "T[", type, 0);

@@ -5,8 +5,9 @@
 #include "run/element_program.h"
 
 /* Functions of one number; those that take two are below. */
-static const HnElementCode functions[] = { HN_DO_clip, HN_DO_gelu,    HN_DO_hardsigmoid, HN_DO_hardswish, HN_DO_leakyrelu,
-                                           HN_DO_relu, HN_DO_sigmoid, HN_DO_swish,       HN_DO_tanh };
+static const HnElementCode functions[] = { HN_DO_clip,      HN_DO_gelu,      HN_DO_hardsigmoid,
+                                           HN_DO_hardswish, HN_DO_leakyrelu, HN_DO_relu,
+                                           HN_DO_sigmoid,   HN_DO_swish,     HN_DO_tanh };
 
 static const struct {
     const HnOp *op;

@@ -53,7 +53,9 @@ __device__ inline void hn_end_of(const HnCudaEnd &e, float (&v)[N], Channel chan
     hn_end_with(e, v, [&](const HnCudaEndDo &d, float(&x)[N]) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            const int64_t of = d.of == HN_CUDA_END_ELEMENT ? (int64_t)at(k) : d.of == HN_CUDA_END_CHANNEL ? channel(k) : 0;
+            const int64_t of = d.of == HN_CUDA_END_ELEMENT   ? (int64_t)at(k)
+                               : d.of == HN_CUDA_END_CHANNEL ? channel(k)
+                                                             : 0;
             x[k] = at(k) >= 0 ? hn_load(hn_at<const T>(d.x) + of) : 0.0f;
         }
     });
@@ -63,7 +65,8 @@ __device__ inline void hn_end_of(const HnCudaEnd &e, float (&v)[N], Channel chan
 template <typename T, int N, class At>
 __device__ inline void hn_end(const HnCudaEnd &e, float (&v)[N], int32_t channel, At at)
 {
-    hn_end_of<T, N>(e, v, [&](int) { return channel; }, at);
+    hn_end_of<T, N>(
+        e, v, [&](int) { return channel; }, at);
 }
 
 /* v: of N pixels `count` of UNIT channels, from this one on, channels last; at[k]: which pixel of all results k is,

@@ -46,7 +46,8 @@ __device__ __forceinline__ void product_finish_all(const HnCudaProductArgs &a, i
             hn_store(hn_at<T>(a.y) + product_place(a, s, row(k), column(k)), v[k]);
 }
 
-template <typename T> __device__ __noinline__ float product_end(const HnCudaEnd &e, float v, int64_t channel, int64_t at)
+template <typename T>
+__device__ __noinline__ float product_end(const HnCudaEnd &e, float v, int64_t channel, int64_t at)
 {
     float one[1] = { v };
     hn_end_of<T, 1>(

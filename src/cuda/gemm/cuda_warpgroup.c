@@ -17,9 +17,10 @@ typedef struct {
 #define MEETING 1.5
 #define PART_MEETS 0.5
 
-static const Tile half_tiles[] = {
-    { 128, 256, 1, 0.0110, 0.0110 }, { 128, 128, 1, 0.0059, 0.0059 }, { 64, 128, 1, 0.0041, 0.0041 }, { 64, 64, 1, 0.0030, 0.0030 }
-};
+static const Tile half_tiles[] = { { 128, 256, 1, 0.0110, 0.0110 },
+                                   { 128, 128, 1, 0.0059, 0.0059 },
+                                   { 64, 128, 1, 0.0041, 0.0041 },
+                                   { 64, 64, 1, 0.0030, 0.0030 } };
 static const Tile f32_tiles[] = { { 128, 128, 1, 0.05, 0.05 }, { 64, 64, 2, 0.016, 0.020 } };
 
 typedef struct {
@@ -187,7 +188,8 @@ gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const 
     g.a_stacked = a->axes > 0 && a->a_step[0] != 0;
     g.b_stacked = a->axes > 0 && a->b_step[0] != 0;
     const gboolean each_column = a->c == 0 || (a->c_row == 0 && a->c_col == 1);
-    g.y_wide = each_column && end_wide(&a->end) && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
+    g.y_wide =
+        each_column && end_wide(&a->end) && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
     HnCudaSplitArgs split = w->split_args;
     split.from = a->b;
     split.to = hn_cuda_scratch(s) + w->split_at;

@@ -11,7 +11,8 @@
 
 /* A block's tile. */
 template <int R, int C> struct Tile {
-    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS, TOGETHER = HN_WARPGROUP_F32_TOGETHER(R, C);
+    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS,
+                         TOGETHER = HN_WARPGROUP_F32_TOGETHER(R, C);
     static constexpr int STAGES = HN_WARPGROUP_F32_STAGES(R, C), STAGE = HN_WARPGROUP_STAGE(R, 2 * C);
     static constexpr int B_BYTES = C * HN_LINE, THREADS = HN_WARPGROUP_THREADS * (GROUPS + 1);
 };
@@ -104,7 +105,8 @@ __device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *s
                 A::copy(to, &all.a, gate, job.row, k, all.a_stacked ? job.stack : 0);
             }
             hn_gate_wait(raw_full + 8 * come.at, come.turn);
-            split_tile<F, B_ALONG_K>(stages + F::STAGES * F::STAGE + come.at * F::B_BYTES, stages + ring.at * F::STAGE + A::BYTES);
+            split_tile<F, B_ALONG_K>(stages + F::STAGES * F::STAGE + come.at * F::B_BYTES,
+                                     stages + ring.at * F::STAGE + A::BYTES);
             hn_written();
             hn_gate_arrive(gate);
             __syncwarp();
@@ -168,8 +170,8 @@ template <int COLUMNS> __device__ inline void multiply(float *d, const uint32_t 
 /* The sums of HN_TF32_TERMS terms, two stages or, at the end, one, are added to sum. The stages are left for others as
  * soon as they are read. */
 template <typename F, bool A_ALONG_K, bool TWO>
-__device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint8_t *stages, uint32_t base, uint32_t full,
-                                 uint32_t empty, int row)
+__device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint8_t *stages, uint32_t base,
+                                 uint32_t full, uint32_t empty, int row)
 {
     constexpr int COLUMNS = F::COLUMNS;
     float d[COLUMNS / 2];
@@ -223,7 +225,8 @@ __device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint
         sum[i] = fmaf(d[i], 1 / HN_TF32_LO, sum[i]);
 }
 
-/* Results of a warp, 16 rows, eight at a time: those of two columns and rows of two times eight columns. What became infinite or NaN is computed again by plain operations. */
+/* Results of a warp, 16 rows, eight at a time: those of two columns and rows of two times eight columns. What became
+ * infinite or NaN is computed again by plain operations. */
 template <int COLUMNS>
 __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &job, int64_t first, float *sum)
 {
@@ -248,8 +251,7 @@ __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &jo
             wrong |= there(k) && !isfinite(v[k]) ? 1u << k : 0;
         for (; wrong != 0; wrong &= wrong - 1) {
             const int which = __ffs(wrong) - 1;
-            const float whole =
-                product_plain_sum_here<float, HnDense<float>>(a, job.stack, row(which), column(which));
+            const float whole = product_plain_sum_here<float, HnDense<float>>(a, job.stack, row(which), column(which));
 #pragma unroll
             for (int k = 0; k < 8; k++)
                 v[k] = k == which ? whole : v[k];
@@ -271,7 +273,10 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
 {
     extern __shared__ uint8_t shared[];
     constexpr int STAGES = F::STAGES, GROUPS = F::GROUPS;
-    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = (F::TOGETHER == 1 ? GROUPS == 1 ? 240 : B == SPLIT ? 232 : 216 : 256 - LEAST);
+    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = (F::TOGETHER == 1 ? GROUPS == 1  ? 240
+                                                                           : B == SPLIT ? 232
+                                                                                        : 216
+                                                                         : 256 - LEAST);
     const HnCudaProductArgs &a = all.product;
     const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), raw = base + STAGES * F::STAGE;
     const uint32_t full = B == SPLIT ? raw : raw + 2 * F::B_BYTES, empty = full + 8 * STAGES,
@@ -316,18 +321,18 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
     }
 }
 
-#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                                           \
-    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, Tile<rows, columns>::TOGETHER)      \
-        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p)                 \
-    {                                                                                                              \
-        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                                   \
+#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                                      \
+    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, Tile<rows, columns>::TOGETHER) \
+        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p)            \
+    {                                                                                                         \
+        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                              \
     }
-#define DEFINE(rows, columns)                               \
-    DEFINE_FORM(k, k, true, ALONG_K, rows, columns)         \
-    DEFINE_FORM(k, n, true, ACROSS_K, rows, columns)        \
-    DEFINE_FORM(k, s, true, SPLIT, rows, columns)           \
-    DEFINE_FORM(m, k, false, ALONG_K, rows, columns)        \
-    DEFINE_FORM(m, n, false, ACROSS_K, rows, columns)       \
+#define DEFINE(rows, columns)                         \
+    DEFINE_FORM(k, k, true, ALONG_K, rows, columns)   \
+    DEFINE_FORM(k, n, true, ACROSS_K, rows, columns)  \
+    DEFINE_FORM(k, s, true, SPLIT, rows, columns)     \
+    DEFINE_FORM(m, k, false, ALONG_K, rows, columns)  \
+    DEFINE_FORM(m, n, false, ACROSS_K, rows, columns) \
     DEFINE_FORM(m, s, false, SPLIT, rows, columns)
 DEFINE(128, 128)
 DEFINE(64, 64)

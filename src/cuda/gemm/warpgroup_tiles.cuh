@@ -58,7 +58,8 @@ template <int GROUPS, int N>
 __device__ inline bool hn_group_sum(const HnCudaProductArgs &a, int job, int jobs, int group, float *sum)
 {
     constexpr int TOGETHER = N / 4 < 8 ? N / 4 : 8;
-    const int tiles = jobs / (int)a.splits, tile = job % tiles * GROUPS + group - 1, t = threadIdx.x % HN_WARPGROUP_THREADS;
+    const int tiles = jobs / (int)a.splits, tile = job % tiles * GROUPS + group - 1,
+              t = threadIdx.x % HN_WARPGROUP_THREADS;
     const int64_t part = (int64_t)tiles * GROUPS * (N / 4) * HN_WARPGROUP_THREADS;
     float4 *const mine = hn_at<float4>(a.parts) + (int64_t)tile * (N / 4) * HN_WARPGROUP_THREADS + t;
 #pragma unroll
