@@ -3,13 +3,15 @@
 
 #define THREADS 256
 
+/* EXACT: sums of f32 are kept in double, since a file may go on with the difference of two of them. */
 struct Sum {
     static constexpr float start = 0.0f;
+    static constexpr bool EXACT = true;
     __device__ static float term(float x, float)
     {
         return x;
     }
-    __device__ static float of(float a, float b)
+    template <typename N> __device__ static N of(N a, N b)
     {
         return a + b;
     }
@@ -34,6 +36,7 @@ struct Powers : Sum {
 };
 struct Product {
     static constexpr float start = 1.0f;
+    static constexpr bool EXACT = false;
     __device__ static float term(float x, float)
     {
         return x;
@@ -44,6 +47,7 @@ struct Product {
     }
 };
 struct Most : HnMost {
+    static constexpr bool EXACT = false;
     __device__ static float term(float x, float)
     {
         return x;
@@ -51,6 +55,7 @@ struct Most : HnMost {
 };
 struct Least { /* NaN stays */
     static constexpr float start = __builtin_huge_valf();
+    static constexpr bool EXACT = false;
     __device__ static float term(float x, float)
     {
         return x;
@@ -60,6 +65,15 @@ struct Least { /* NaN stays */
         return a < b || a != a ? a : b;
     }
 };
+
+template <bool WIDE> struct Kept {
+    typedef float Number;
+};
+template <> struct Kept<true> {
+    typedef double Number;
+};
+/* What results of elements of T are kept in on the way. */
+template <typename How, typename T> using Wide = typename Kept<How::EXACT && sizeof(T) == sizeof(float)>::Number;
 
 __device__ static int64_t offset_of(const HnCudaAxes &axes, int64_t i)
 {
@@ -79,11 +93,10 @@ __device__ static float shift_of(const HnCudaReduceArgs &a, int64_t o)
     return isinf(shift) ? 0.0f : shift;
 }
 
-template <typename T> __device__ static void finish(const HnCudaReduceArgs &a, int64_t o, float v)
+template <typename T, typename N> __device__ static void finish(const HnCudaReduceArgs &a, int64_t o, N all)
 {
-    if (a.last == HN_CUDA_REDUCE_MEAN)
-        v /= (float)a.each;
-    else if (a.last == HN_CUDA_REDUCE_ROOT)
+    float v = (float)(a.last == HN_CUDA_REDUCE_MEAN ? all / (N)a.each : all);
+    if (a.last == HN_CUDA_REDUCE_ROOT)
         v = sqrtf(v);
     else if (a.last == HN_CUDA_REDUCE_LOG)
         v = logf(v);
@@ -95,19 +108,32 @@ template <typename T> __device__ static void finish(const HnCudaReduceArgs &a, i
         hn_store(hn_at<T>(a.y) + o, v);
 }
 
-template <typename T> __device__ static void put(const HnCudaReduceArgs &a, int64_t o, int64_t part, float v)
+template <typename T, typename N>
+__device__ static void put(const HnCudaReduceArgs &a, int64_t o, int64_t part, N v)
 {
     if (a.parts > 1)
-        hn_at<float>(a.partial)[o * a.parts + part] = v;
+        hn_at<float>(a.partial)[o * a.parts + part] = (float)v;
     else
         finish<T>(a, o, v);
 }
 
-template <typename How> __device__ static float over_group(float v, int group)
+template <typename How, typename N> __device__ static N over_group(N v, int group)
 {
     for (int d = group / 2; d > 0; d /= 2)
         v = How::of(v, __shfl_xor_sync(HN_ALL_LANES, v, d));
     return v;
+}
+
+/* Of all threads; room: [HN_WARP] in shared memory, which may be used again at once. */
+template <typename How, typename N> __device__ static N over_block(N v, N *room)
+{
+    const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
+    v = over_group<How>(v, HN_WARP);
+    __syncthreads();
+    if (lane == 0)
+        room[warp] = v;
+    __syncthreads();
+    return over_group<How>(lane < THREADS / HN_WARP ? room[lane] : (N)How::start, HN_WARP);
 }
 
 /* Short rows: some lanes of a warp for each result. */
@@ -117,12 +143,12 @@ template <typename How, typename T> __device__ static void groups(const HnCudaRe
     const int lane = threadIdx.x % a.group;
     for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
         const int64_t o = first + threadIdx.x / a.group;
-        float sum = How::start;
+        Wide<How, T> sum = How::start;
         if (o < a.outputs) {
             const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
             const float shift = shift_of(a, o);
             for (int64_t r = lane; r < a.each; r += a.group)
-                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+                sum = How::of(sum, (Wide<How, T>)How::term(hn_load(x + offset_of(a.reduced, r)), shift));
         }
         sum = over_group<How>(sum, a.group);
         if (o < a.outputs && lane == 0)
@@ -134,10 +160,10 @@ template <typename How, typename T> __device__ static void groups(const HnCudaRe
 
 /* Over elements [from, to) side by side from x on, by `team` threads of which this is `rank`; four at a time. */
 template <typename How, typename T>
-__device__ static float over_run(const T *x, int64_t from, int64_t to, int team, int rank, bool vector, float shift)
+__device__ static Wide<How, T> over_run(const T *x, int64_t from, int64_t to, int team, int rank, bool vector, float shift)
 {
     const int step = 4 * team;
-    float sum = How::start;
+    Wide<How, T> sum = How::start;
     for (int64_t r = from + 4 * rank; r < to; r += AT_ONCE * step) {
         float v[AT_ONCE][4];
         hn_load_pieces(v, x, r, (int64_t)step, to, vector);
@@ -149,7 +175,7 @@ __device__ static float over_run(const T *x, int64_t from, int64_t to, int team,
                 for (int j = 0; j < 4; j++)
                     if (r + k * step + j < to)
                         four = How::of(four, How::term(v[k][j], shift));
-                sum = How::of(sum, four);
+                sum = How::of(sum, (Wide<How, T>)four);
             }
     }
     return sum;
@@ -162,7 +188,7 @@ template <typename How, typename T> __device__ static void runs(const HnCudaRedu
     const int lane = threadIdx.x % a.group;
     for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
         const int64_t o = first + threadIdx.x / a.group;
-        float sum = How::start;
+        Wide<How, T> sum = How::start;
         if (o < a.outputs)
             sum = over_run<How>(hn_at<const T>(a.x) + offset_of(a.kept, o), 0, a.each, a.group, lane, a.vector != 0,
                                 shift_of(a, o));
@@ -175,18 +201,18 @@ template <typename How, typename T> __device__ static void runs(const HnCudaRedu
 /* Long rows: a block for each part of a result. */
 template <typename How, typename T> __device__ static void rows(const HnCudaReduceArgs &a)
 {
-    __shared__ float room[HN_WARP];
+    __shared__ Wide<How, T> room[HN_WARP];
     for (int64_t unit = blockIdx.x; unit < a.outputs * a.parts; unit += gridDim.x) {
         const int64_t o = unit / a.parts, part = unit % a.parts, end = min((part + 1) * a.part, a.each);
         const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
         const float shift = shift_of(a, o);
-        float sum = How::start;
+        Wide<How, T> sum = How::start;
         if (a.vector)
             sum = over_run<How>(x, part * a.part, end, THREADS, threadIdx.x, true, shift);
         else
             for (int64_t r = part * a.part + threadIdx.x; r < end; r += THREADS)
-                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
-        sum = hn_block_reduce<How>(sum, room);
+                sum = How::of(sum, (Wide<How, T>)How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+        sum = over_block<How>(sum, room);
         if (threadIdx.x == 0)
             put<T>(a, o, part, sum);
     }
@@ -194,19 +220,21 @@ template <typename How, typename T> __device__ static void rows(const HnCudaRedu
 
 /* Over elements `apart` from one another, of rows from r on, `step` rows apart, in their order. */
 template <typename How, typename T>
-__device__ static float over_column(const T *x, int64_t r, int64_t end, int step, int64_t apart, float shift)
+__device__ static Wide<How, T> over_column(const T *x, int64_t r, int64_t end, int step, int64_t apart, float shift)
 {
-    float sum = How::start;
+    Wide<How, T> sum = How::start;
     for (; r < end; r += AT_ONCE * step) {
         T v[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             if (r + k * step < end)
                 v[k] = x[(r + k * step) * apart];
+        float some = How::start;
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             if (r + k * step < end)
-                sum = How::of(sum, How::term(hn_load(&v[k]), shift));
+                some = How::of(some, How::term(hn_load(&v[k]), shift));
+        sum = How::of(sum, (Wide<How, T>)some);
     }
     return sum;
 }
@@ -214,14 +242,14 @@ __device__ static float over_column(const T *x, int64_t r, int64_t end, int step
 /* The last axis is kept: a block for each part of some results side by side. */
 template <typename How, typename T> __device__ static void columns(const HnCudaReduceArgs &a)
 {
-    __shared__ float room[THREADS];
+    __shared__ Wide<How, T> room[THREADS];
     const int64_t tiles = (a.inner + a.width - 1) / a.width, all = a.outputs / a.inner * tiles * a.parts;
     const int column = threadIdx.x % a.width, row = threadIdx.x / a.width;
     for (int64_t unit = blockIdx.x; unit < all; unit += gridDim.x) {
         const int64_t part = unit % a.parts, tile = unit / a.parts, c = tile % tiles * a.width + column;
         const int64_t o = tile / tiles * a.inner + c, end = min((part + 1) * a.part, a.each);
         const bool mine = row < a.rows && c < a.inner;
-        float sum = How::start;
+        Wide<How, T> sum = How::start;
         if (mine) {
             const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
             const float shift = shift_of(a, o);
@@ -229,7 +257,7 @@ template <typename How, typename T> __device__ static void columns(const HnCudaR
             if (a.reduced.n == 1)
                 sum = over_column<How>(x, first, end, a.rows, a.reduced.strides[0], shift);
             for (int64_t r = first; r < end && a.reduced.n > 1; r += a.rows)
-                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+                sum = How::of(sum, (Wide<How, T>)How::term(hn_load(x + offset_of(a.reduced, r)), shift));
         }
         __syncthreads();
         room[threadIdx.x] = sum;
@@ -251,9 +279,9 @@ template <typename How, typename T> __device__ static void join(const HnCudaRedu
     const int lane = threadIdx.x % a.group;
     for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
         const int64_t o = first + threadIdx.x / a.group;
-        float sum = How::start;
+        Wide<How, T> sum = How::start;
         for (int64_t p = lane; o < a.outputs && p < a.parts; p += a.group)
-            sum = How::of(sum, hn_at<const float>(a.partial)[o * a.parts + p]);
+            sum = How::of(sum, (Wide<How, T>)hn_at<const float>(a.partial)[o * a.parts + p]);
         sum = over_group<How>(sum, a.group);
         if (o < a.outputs && lane == 0)
             finish<T>(a, o, sum);
