@@ -51,12 +51,14 @@ template <typename T, int N, class Channel, class At>
 __device__ inline void hn_end_of(const HnCudaEnd &e, float (&v)[N], Channel channel, At at)
 {
     hn_end_with(e, v, [&](const HnCudaEndDo &d, float(&x)[N]) {
+        if (d.of == HN_CUDA_END_ELEMENT) {
 #pragma unroll
-        for (int k = 0; k < N; k++) {
-            const int64_t of = d.of == HN_CUDA_END_ELEMENT   ? (int64_t)at(k)
-                               : d.of == HN_CUDA_END_CHANNEL ? channel(k)
-                                                             : 0;
-            x[k] = at(k) >= 0 ? hn_load(hn_at<const T>(d.x) + of) : 0.0f;
+            for (int k = 0; k < N; k++)
+                x[k] = at(k) >= 0 ? hn_load(hn_at<const T>(d.x) + at(k)) : 0.0f;
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                x[k] = at(k) >= 0 ? hn_load(hn_at<const T>(d.x) + (d.of == HN_CUDA_END_ONE ? 0 : channel(k))) : 0.0f;
         }
     });
 }
