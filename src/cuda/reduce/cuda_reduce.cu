@@ -108,8 +108,7 @@ template <typename T, typename N> __device__ static void finish(const HnCudaRedu
         hn_store(hn_at<T>(a.y) + o, v);
 }
 
-template <typename T, typename N>
-__device__ static void put(const HnCudaReduceArgs &a, int64_t o, int64_t part, N v)
+template <typename T, typename N> __device__ static void put(const HnCudaReduceArgs &a, int64_t o, int64_t part, N v)
 {
     if (a.parts > 1)
         hn_at<float>(a.partial)[o * a.parts + part] = (float)v;
@@ -160,7 +159,8 @@ template <typename How, typename T> __device__ static void groups(const HnCudaRe
 
 /* Over elements [from, to) side by side from x on, by `team` threads of which this is `rank`; four at a time. */
 template <typename How, typename T>
-__device__ static Wide<How, T> over_run(const T *x, int64_t from, int64_t to, int team, int rank, bool vector, float shift)
+__device__ static Wide<How, T> over_run(const T *x, int64_t from, int64_t to, int team, int rank, bool vector,
+                                        float shift)
 {
     const int step = 4 * team;
     Wide<How, T> sum = How::start;
