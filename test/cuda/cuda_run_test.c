@@ -361,7 +361,7 @@ static void test_behind_product(void)
                                          "Gemm(%x, w:f32[48,64]) transB=1 alpha=0.5" };
     for (guint i = 0; i < G_N_ELEMENTS(nodes); i++) {
         g_autofree char *text = g_strdup_printf("opset 20 graph g(%%x:f32[24,64], %%r:f32[24,48]) -> (%%y) { %%a = %s "
-                                                "%%b = Add(%%a, d:f32[48]) %%c = Gelu(%%b) %%y = Add(%%c, %%r) }",
+                                                "%%b = Add(%%a, d:f32[48]) %%c = Relu(%%b) %%y = Add(%%c, %%r) }",
                                                 nodes[i]);
         Place p;
         place_open(&p, text);

@@ -5,9 +5,8 @@
 #include "run/element_program.h"
 
 /* Functions of one number; those that take two are below. */
-static const HnElementCode functions[] = { HN_DO_clip,      HN_DO_gelu,      HN_DO_hardsigmoid,
-                                           HN_DO_hardswish, HN_DO_leakyrelu, HN_DO_relu,
-                                           HN_DO_sigmoid,   HN_DO_swish,     HN_DO_tanh };
+static const HnElementCode functions[] = { HN_DO_clip, HN_DO_hardsigmoid, HN_DO_hardswish, HN_DO_leakyrelu,
+                                           HN_DO_relu, HN_DO_sigmoid,     HN_DO_swish };
 
 static const struct {
     const HnOp *op;
@@ -88,6 +87,15 @@ gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis)
         return FALSE;
     for (int k = 0; k < s->n_fused; k++)
         if (!read_pair(s, k, axis, &d) && !read_function(s, k, &d))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean hn_cuda_end_is_short(const HnStep *s)
+{
+    HnCudaEndDo d;
+    for (int k = 0; k < s->n_fused; k++)
+        if (read_function(s, k, &d) && (d.code == HN_DO_sigmoid || d.code == HN_DO_swish))
             return FALSE;
     return TRUE;
 }

@@ -9,7 +9,7 @@
 #include "cuda/elementwise/element_functions.cuh"
 
 /* What cuda_conv_end.c takes. */
-#define HN_END_FUNCTIONS(F) F(clip) F(gelu) F(hardsigmoid) F(hardswish) F(leakyrelu) F(relu) F(sigmoid) F(swish) F(tanh)
+#define HN_END_FUNCTIONS(F) F(clip) F(hardsigmoid) F(hardswish) F(leakyrelu) F(relu) F(sigmoid) F(swish)
 #define HN_END_PAIRS(F) F(add) F(div) F(mul) F(prelu) F(sub)
 
 /* v: numbers that become what `d` makes of them, and of x. */

@@ -12,6 +12,9 @@ G_BEGIN_DECLS
 gboolean hn_cuda_end_fits(const HnStep *s);
 /* The same with channels along another axis than 1. */
 gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis);
+/* None of the fused nodes takes long: what has few warps to compute results with leaves these to a kernel of their own.
+ */
+gboolean hn_cuda_end_is_short(const HnStep *s);
 /* In prepare: reads the fused nodes, which fit; ports whose numbers it takes from the host are marked as unread. */
 void hn_cuda_end_init(HnStep *s, HnCudaEnd *e, int axis);
 /* In prepare: operands of the shape of a result that is channels last come so, too. */

@@ -153,7 +153,8 @@ gboolean hn_cuda_product_fuses(const HnStep *s)
 {
     const HnTensor *y = hn_cuda_out(s, 0), *b = hn_cuda_in(s, 1);
     /* of a matrix times a vector the last axis are rows */
-    return y != NULL && y->ndim > 0 && b != NULL && b->ndim > 1 && hn_cuda_end_fits_axis(s, y->ndim - 1);
+    return y != NULL && y->ndim > 0 && b != NULL && b->ndim > 1 && hn_cuda_end_fits_axis(s, y->ndim - 1) &&
+           hn_cuda_end_is_short(s);
 }
 
 gboolean hn_cuda_product_run(const HnCudaProduct *p, const HnStep *s, uint64_t c, GError **error)

@@ -7,21 +7,19 @@
 #define PART 128      /* of k, that is worth a block of its own */
 #define UNIT 64       /* parts of k are multiples of it */
 
-/* Microseconds: of a term of a tile that is alone on a multiprocessor, and where `together` of them are there, each; of
- * what comes before and behind a tile; of parts that meet, and of each of them. */
+/* Microseconds, as measured on an H200 and an H100: of a term of a tile; of what comes before and behind a tile; of
+ * each part of sums that meet, for 64 columns. */
 typedef struct {
-    int rows, columns, together;
-    double alone, full;
+    int rows, columns;
+    double term;
 } Tile;
 #define AROUND 2.0
-#define MEETING 1.5
-#define PART_MEETS 0.5
+#define PART_MEETS 2.1
 
-static const Tile half_tiles[] = { { 128, 256, 1, 0.0110, 0.0110 },
-                                   { 128, 128, 1, 0.0059, 0.0059 },
-                                   { 64, 128, 1, 0.0041, 0.0041 },
-                                   { 64, 64, 1, 0.0030, 0.0030 } };
-static const Tile f32_tiles[] = { { 128, 128, 1, 0.05, 0.05 }, { 64, 64, 2, 0.016, 0.020 } };
+static const Tile half_tiles[] = {
+    { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 }, { 64, 64, 0.0030 }
+};
+static const Tile f32_tiles[] = { { 128, 128, 0.045 }, { 64, 64, 0.016 } };
 
 typedef struct {
     const Tile *tile;
@@ -30,11 +28,9 @@ typedef struct {
 
 static double time_of(const HnCuda *c, const HnCudaProductArgs *a, const Choice *w)
 {
-    const Tile *t = w->tile;
-    const int64_t blocks = w->tiles * w->parts, rounds = hn_cuda_parts(blocks, c->multiprocessors * t->together);
-    const double term = blocks <= c->multiprocessors ? t->alone : t->full;
-    return (double)rounds * (AROUND + term * (double)a->k / (double)w->parts) +
-           (w->parts > 1 ? MEETING + PART_MEETS * (double)w->parts : 0);
+    const double rounds = (double)hn_cuda_parts(w->tiles * w->parts, c->multiprocessors);
+    const double meeting = w->parts > 1 ? PART_MEETS * (double)(w->parts * w->tile->columns) / 64 : 0;
+    return rounds * (AROUND + w->tile->term * (double)a->k / (double)w->parts) + meeting;
 }
 
 /* The tile, and into how many parts k is cut, with which the last block ends first. */
@@ -117,14 +113,14 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     const Tile *t = best.tile;
     const gsize rows = (gsize)t->rows, columns = (gsize)t->columns;
     const gsize shared = half ? HN_WARPGROUP_HALF_BYTES(rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns))
-                              : HN_WARPGROUP_F32_BYTES(rows, columns, HN_WARPGROUP_F32_STAGES(rows, columns));
+                              : HN_WARPGROUP_F32_BYTES(rows, columns);
     if ((gsize)c->shared_bytes < shared)
         return TRUE;
     a->chunk = hn_cuda_parts(hn_cuda_parts(a->k, best.parts), UNIT) * UNIT;
     a->splits = hn_cuda_parts(a->k, a->chunk);
     w->rows = t->rows;
     w->columns = t->columns;
-    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, t->together * c->multiprocessors),
+    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, c->multiprocessors),
                           (t->rows / HN_WARPGROUP_ROWS + 1) * HN_WARPGROUP_THREADS);
     w->grid.shared = shared;
     if (a->splits > 1 && !book_parts(w, s, best.tiles, error))

@@ -11,9 +11,9 @@
 
 /* A block's tile. */
 template <int R, int C> struct Tile {
-    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS,
-                         TOGETHER = HN_WARPGROUP_F32_TOGETHER(R, C);
+    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS;
     static constexpr int STAGES = HN_WARPGROUP_F32_STAGES(R, C), STAGE = HN_WARPGROUP_STAGE(R, 2 * C);
+    static constexpr int RAW = HN_WARPGROUP_F32_RAW(R, C); /* tiles of b as they come, there or on their way */
     static constexpr int B_BYTES = C * HN_LINE, THREADS = HN_WARPGROUP_THREADS * (GROUPS + 1);
 };
 
@@ -69,7 +69,7 @@ template <typename F, bool ALONG_K> __device__ inline void split_tile(const uint
     }
 }
 
-/* The copying warpgroup. raw: two tiles of b on their way, with barriers behind. */
+/* The copying warpgroup. raw: tiles of b on their way, with barriers behind. */
 template <typename F, bool A_ALONG_K, bool B_ALONG_K>
 __device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *stages, uint32_t base, uint32_t raw,
                             uint32_t full, uint32_t empty, uint32_t raw_full)
@@ -78,27 +78,36 @@ __device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *s
     using B = HnLines<4, F::COLUMNS, B_ALONG_K>;
     const HnCudaProductArgs &a = all.product;
     HnRing<F::STAGES> ring;
-    HnRing<2> coming, come; /* tiles of b that are asked for, and taken */
-    const auto ask = [&](const HnTileJob &job, int k) {
+    HnRing<F::RAW> coming, come; /* tiles of b that are asked for, and taken */
+    int asked = blockIdx.x;      /* the job whose tiles of b are asked for, from k = ask_k on */
+    HnTileJob ask_job(a, asked, F::ROWS, F::COLUMNS);
+    int ask_k = ask_job.k;
+    const auto ask = [&]() {
+        if (asked >= jobs)
+            return;
         const uint32_t gate = raw_full + 8 * coming.at;
         if (threadIdx.x == 0) {
             hn_gate_expect(gate, F::B_BYTES);
-            B::copy(raw + coming.at * F::B_BYTES, &all.b, gate, job.column, k, all.b_stacked ? job.stack : 0);
+            B::copy(raw + coming.at * F::B_BYTES, &all.b, gate, ask_job.column, ask_k,
+                    all.b_stacked ? ask_job.stack : 0);
         }
         coming.next();
+        ask_k += DEPTH;
+        if (ask_k < ask_job.k_end)
+            return;
+        asked += gridDim.x;
+        if (asked < jobs) {
+            ask_job = HnTileJob(a, asked, F::ROWS, F::COLUMNS);
+            ask_k = ask_job.k;
+        }
     };
+    for (int i = 0; i < F::RAW - 1; i++)
+        ask();
     for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
         const HnTileJob job(a, j, F::ROWS, F::COLUMNS);
-        if (j == (int)blockIdx.x)
-            ask(job, job.k);
         for (int k = job.k; k < job.k_end; k += DEPTH, ring.next(), come.next()) {
             const uint32_t to = base + ring.at * F::STAGE, gate = full + 8 * ring.at;
-            if (k + DEPTH < job.k_end) {
-                ask(job, k + DEPTH);
-            } else if (j + (int)gridDim.x < jobs) {
-                const HnTileJob next(a, j + gridDim.x, F::ROWS, F::COLUMNS);
-                ask(next, next.k);
-            }
+            ask();
             hn_gate_wait(empty + 8 * ring.at, ring.turn ^ 1);
             if (threadIdx.x == 0) {
                 hn_gate_expect(gate, A::BYTES);
@@ -167,13 +176,22 @@ template <int COLUMNS> __device__ inline void multiply(float *d, const uint32_t 
         HnWarpgroup<float, COLUMNS>::add(d, a[i], hn_operand(b + i * 32, 0), go_on | i);
 }
 
+/* The compiler must not see that it is the same number: what follows from it is computed where it is wanted, since
+ * registers are too few to keep it. */
+__device__ __forceinline__ int hn_again(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 /* The sums of HN_TF32_TERMS terms, two stages or, at the end, one, are added to sum. The stages are left for others as
  * soon as they are read. */
 template <typename F, bool A_ALONG_K, bool TWO>
 __device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint8_t *stages, uint32_t base,
-                                 uint32_t full, uint32_t empty, int row)
+                                 uint32_t full, uint32_t empty, int own)
 {
     constexpr int COLUMNS = F::COLUMNS;
+    const int row = hn_again(own);
     float d[COLUMNS / 2];
     uint32_t hi[2][DEPTH / 8][4], lo[2][DEPTH / 8][4];
     HnRing<F::STAGES> next = ring;
@@ -225,46 +243,40 @@ __device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint
         sum[i] = fmaf(d[i], 1 / HN_TF32_LO, sum[i]);
 }
 
-/* Results of a warp, 16 rows, eight at a time: those of two columns and rows of two times eight columns. What became
+/* Results of a warp, 16 rows, 32 of a lane at a time: those of two columns and rows of each eight columns. What became
  * infinite or NaN is computed again by plain operations. */
 template <int COLUMNS>
 __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &job, int64_t first, float *sum)
 {
     const HnCudaProductArgs &a = all.product;
 #pragma unroll 1
-    for (int part = 0; part < COLUMNS / 16; part++) {
+    for (int part = 0; part < COLUMNS / 64; part++) {
         const auto row = [&](int k) { return first + k % 4 / 2 * 8; };
         const auto column = [&](int k) {
-            return (int64_t)job.column + part * 16 + k / 4 * 8 + hn_mma_column() + k % 2;
+            return (int64_t)job.column + part * 64 + k / 4 * 8 + hn_mma_column() + k % 2;
         };
         const auto there = [&](int k) { return row(k) < a.m && column(k) < a.n; };
-        float v[8];
+        float v[32];
 #pragma unroll
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < 32; k++)
             v[k] = sum[k];
 #pragma unroll
-        for (int i = 0; i < COLUMNS / 2 - 8; i++)
-            sum[i] = sum[i + 8];
+        for (int i = 0; i < COLUMNS / 2 - 32; i++)
+            sum[i] = sum[i + 32];
         unsigned wrong = 0;
 #pragma unroll
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < 32; k++)
             wrong |= there(k) && !isfinite(v[k]) ? 1u << k : 0;
+#pragma unroll 1
         for (; wrong != 0; wrong &= wrong - 1) {
             const int which = __ffs(wrong) - 1;
             const float whole = product_plain_sum_here<float, HnDense<float>>(a, job.stack, row(which), column(which));
 #pragma unroll
-            for (int k = 0; k < 8; k++)
+            for (int k = 0; k < 32; k++)
                 v[k] = k == which ? whole : v[k];
         }
-        product_finish_all<float, 8>(a, job.stack, v, row, column, there);
+        product_finish_all<float, 32>(a, job.stack, v, row, column, there);
     }
-}
-
-/* The compiler must not see that it is the same number. */
-__device__ __forceinline__ int hn_again(int x)
-{
-    asm volatile("" : "+r"(x));
-    return x;
 }
 
 enum Right { ALONG_K, ACROSS_K, SPLIT };
@@ -273,13 +285,10 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
 {
     extern __shared__ uint8_t shared[];
     constexpr int STAGES = F::STAGES, GROUPS = F::GROUPS;
-    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = (F::TOGETHER == 1 ? GROUPS == 1  ? 240
-                                                                           : B == SPLIT ? 232
-                                                                                        : 216
-                                                                         : 256 - LEAST);
+    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = GROUPS == 1 ? 240 : B == SPLIT ? 232 : 216;
     const HnCudaProductArgs &a = all.product;
     const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), raw = base + STAGES * F::STAGE;
-    const uint32_t full = B == SPLIT ? raw : raw + 2 * F::B_BYTES, empty = full + 8 * STAGES,
+    const uint32_t full = B == SPLIT ? raw : raw + F::RAW * F::B_BYTES, empty = full + 8 * STAGES,
                    raw_full = empty + 8 * STAGES;
     uint8_t *const stages = shared + (base - hn_shared(shared));
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, F::ROWS, F::COLUMNS);
@@ -290,8 +299,8 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
             hn_gate_init(full + 8 * i, B == SPLIT ? 1 : 1 + HN_WARPGROUP_THREADS);
             hn_gate_init(empty + 8 * i, GROUPS * 4);
         }
-        hn_gate_init(raw_full, 1);
-        hn_gate_init(raw_full + 8, 1);
+        for (int i = 0; i < F::RAW; i++)
+            hn_gate_init(raw_full + 8 * i, 1);
         hn_gates_ready();
     }
     __syncthreads();
@@ -310,22 +319,21 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
         float sum[F::COLUMNS / 2] = {};
         const HnTileJob terms(a, j, F::ROWS, F::COLUMNS);
         int left = terms.k_end - terms.k;
-#pragma unroll 1
         for (; left > DEPTH; left -= HN_TF32_TERMS)
             add_terms<F, A_ALONG_K, true>(sum, ring, stages, base, full, empty, row);
         if (left > 0)
             add_terms<F, A_ALONG_K, false>(sum, ring, stages, base, full, empty, row);
-        const HnTileJob job(a, hn_again(j), F::ROWS, F::COLUMNS); /* registers are too few to keep it */
+        const HnTileJob job(a, hn_again(j), F::ROWS, F::COLUMNS);
         if (a.parts == 0 || hn_group_sum<GROUPS, F::COLUMNS / 2>(a, j, jobs, group, sum))
             store<F::COLUMNS>(all, job, job.row + row, sum);
     }
 }
 
-#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                                      \
-    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, Tile<rows, columns>::TOGETHER) \
-        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p)            \
-    {                                                                                                         \
-        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                              \
+#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                           \
+    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, 1)                  \
+        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p) \
+    {                                                                                              \
+        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                   \
     }
 #define DEFINE(rows, columns)                         \
     DEFINE_FORM(k, k, true, ALONG_K, rows, columns)   \

@@ -18,29 +18,39 @@ __device__ inline uint32_t pair(hn_bf16, float a, float b)
 
 /* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. An addend is one
  * for each column. */
-/* Eight halves of a result's line from there on, as if what follows were nodes of their own. */
-template <typename T>
-__device__ inline uint4 end_wide(const HnCudaProductArgs &a, uint4 all, int64_t column, int64_t at)
+/* Four times 16 bytes of results, of columns from `column` on: at(i) says where in stack `base`, below 0 where there
+ * are none. They go through what follows as if it were nodes of their own, their operands all on their way at once. */
+template <typename T, class At>
+__device__ inline void end_wide(const HnCudaProductArgs &a, uint4 (&all)[4], int column, int64_t base, At at)
 {
-    float v[8];
+    float v[32];
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        v[i] = hn_load(reinterpret_cast<const T *>(&all) + i);
-    hn_end_with(a.end, v, [&](const HnCudaEndDo &d, float(&x)[8]) {
+    for (int k = 0; k < 32; k++)
+        v[k] = hn_load(reinterpret_cast<const T *>(&all[k / 8]) + k % 8);
+    hn_end_with(a.end, v, [&](const HnCudaEndDo &d, float(&x)[32]) {
+        uint4 bits[4];
         if (d.of == HN_CUDA_END_ONE) {
             const float one = hn_load(hn_at<const T>(d.x));
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                x[i] = one;
+            for (int k = 0; k < 32; k++)
+                x[k] = one;
             return;
         }
-        const uint4 from =
-            *reinterpret_cast<const uint4 *>(hn_at<const T>(d.x) + (d.of == HN_CUDA_END_ELEMENT ? at : column));
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            x[i] = hn_load(reinterpret_cast<const T *>(&from) + i);
+        for (int i = 0; i < 4; i++)
+            if (at(i) >= 0)
+                bits[i] = *reinterpret_cast<const uint4 *>(hn_at<const T>(d.x) +
+                                                           (d.of == HN_CUDA_END_ELEMENT ? base + at(i) : column));
+            else
+                bits[i] = make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < 32; k++)
+            x[k] = hn_load(reinterpret_cast<const T *>(&bits[k / 8]) + k % 8);
     });
-    return make_uint4(pair(T(), v[0], v[1]), pair(T(), v[2], v[3]), pair(T(), v[4], v[5]), pair(T(), v[6], v[7]));
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        all[i] = make_uint4(pair(T(), v[i * 8], v[i * 8 + 1]), pair(T(), v[i * 8 + 2], v[i * 8 + 3]),
+                            pair(T(), v[i * 8 + 4], v[i * 8 + 5]), pair(T(), v[i * 8 + 6], v[i * 8 + 7]));
 }
 
 template <typename T, int COLUMNS>
@@ -68,17 +78,23 @@ __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &j
             }
         }
         __syncwarp();
-#pragma unroll 1
+        const int c = lane % 8, column = job.column + part * 64 + c * 8;
+        const auto at = [&](int i) {
+            const int r = row + i * 4 + lane / 8;
+            return r < a.m && column < a.n ? (int64_t)r * a.y_row + column : -1;
+        };
+        uint4 v[4];
+#pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int r = i * 4 + lane / 8, c = lane % 8, column = job.column + part * 64 + c * 8;
-            uint4 v = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
-            if (row + r >= a.m || column >= a.n)
-                continue;
-            const int64_t at = (row + r) * a.y_row + column;
-            if (a.end.n > 0)
-                v = end_wide<T>(a, v, column, (int64_t)job.stack * a.m * a.n + at);
-            *reinterpret_cast<uint4 *>(y + at) = v;
+            const int r = i * 4 + lane / 8;
+            v[i] = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
         }
+        if (a.end.n > 0)
+            end_wide<T>(a, v, column, (int64_t)job.stack * a.m * a.n, at);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (at(i) >= 0)
+                *reinterpret_cast<uint4 *>(y + at(i)) = v[i];
     }
 }
 /* The same for all other results: 32 columns of sums at a time. */

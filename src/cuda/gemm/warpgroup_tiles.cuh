@@ -31,12 +31,18 @@ struct HnTileJob {
 /* --- parts of sums that meet --------------------------------------------------------------------------------------
  */
 
+/* What was written before is seen by whoever sees what is written behind. */
+__device__ inline void hn_seen_by_all()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 /* Whether this warpgroup, number `group` of the block, is the last of those that make parts of 64 rows of a tile; it
  * sees what they wrote. */
 __device__ inline bool hn_group_last(const HnCudaProductArgs &a, int count, int group)
 {
     __shared__ int32_t last[2];
-    __threadfence();
+    hn_seen_by_all();
     asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(HN_WARPGROUP_THREADS) : "memory");
     if (threadIdx.x % HN_WARPGROUP_THREADS == 0) {
         unsigned *const n = hn_at<unsigned>(a.counts) + count;
@@ -47,7 +53,7 @@ __device__ inline bool hn_group_last(const HnCudaProductArgs &a, int count, int 
     asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(HN_WARPGROUP_THREADS) : "memory");
     const bool is_last = last[group - 1] != 0;
     if (is_last)
-        __threadfence();
+        hn_seen_by_all();
     return is_last;
 }
 
