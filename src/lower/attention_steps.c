@@ -178,7 +178,7 @@ static gboolean find_scores(Attend *a, HnValue *u)
     for (int i = 0; i < 2 && add != NULL; i++) {
         a->in[HN_FUSED_MASK] = hn_node_in(add, 1 - i);
         if (hn_rw_rank(a->r, hn_node_in(add, i)) == a->rank && find_kept(a, hn_node_in(add, i)))
-            return mask_fits(a, a->in[HN_FUSED_MASK], HN_F32, hn_node_in(add, i));
+            return mask_fits(a, a->in[HN_FUSED_MASK], hn_rw_dtype(a->r, hn_node_in(add, i)), hn_node_in(add, i));
     }
     return FALSE;
 }
@@ -280,8 +280,11 @@ static gboolean shapes_fit(const Attend *a)
 {
     int64_t d[3][HN_MAX_RANK];
     HnAttentionForm f[3];
+    const HnDtype type = hn_rw_dtype(a->r, a->in[0]);
+    if (type != HN_F32 && type != HN_F16 && type != HN_BF16)
+        return FALSE;
     for (int i = 0; i < 3; i++) {
-        if (hn_rw_rank(a->r, a->in[i]) != a->rank || hn_rw_dtype(a->r, a->in[i]) != HN_F32 ||
+        if (hn_rw_rank(a->r, a->in[i]) != a->rank || hn_rw_dtype(a->r, a->in[i]) != type ||
             !hn_rw_fixed(a->r, a->in[i], d[i]))
             return FALSE;
         f[i] = hn_attention_form(a->rank, d[i], (a->by_token >> i & 1) != 0);
@@ -304,7 +307,7 @@ static gboolean attention_steps(HnRewrite *r, HnNode *n)
     const gboolean equal = shapes_fit(&a); /* before heads are shared: products broadcast otherwise */
     take_shared(&a);
     if (!equal || !shapes_fit(&a))
-        return hn_rw_miss(r, n, "query, key and value are not of one batch and number of heads, and f32");
+        return hn_rw_miss(r, n, "query, key and value are not of one batch and number of heads, or of one type of floats");
     HnNode *back = hn_rw_reader(hn_node_out(n, 0), &hn_op_transpose), *last = n;
     if (turns(&a, back, heads_back, batch_back)) {
         a.by_token |= HN_BY_TOKEN_Y;

@@ -3,7 +3,7 @@
 #include "cuda/gemm/cuda_product.h"
 
 #define CAPABILITY 90 /* no other one runs such code */
-#define LEAST 64      /* columns and terms: below them tiles are mostly empty */
+#define LEAST 64      /* columns and terms: below them tiles are mostly empty; of f32 others are slower even so */
 #define PART 128      /* of k, that is worth a block of its own */
 #define UNIT 64       /* parts of k are multiples of it */
 
@@ -19,7 +19,7 @@ typedef struct {
 static const Tile half_tiles[] = {
     { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 }, { 64, 64, 0.0030 }
 };
-static const Tile f32_tiles[] = { { 128, 128, 0.045 }, { 64, 64, 0.016 } };
+static const Tile f32_tiles[] = { { 128, 128, 0.038 }, { 64, 64, 0.012 } };
 
 typedef struct {
     const Tile *tile;
@@ -48,11 +48,7 @@ static Choice choose(const HnCuda *c, const HnCudaProductArgs *a, gboolean half)
     return best;
 }
 
-/* b of f32 is split by a kernel of its own where that takes less than what is saved: its blocks wait for memory only.
- */
-#define SPLIT_ROWS 400
-#define SPLIT_ROWS_ALONG 1000 /* where b lies along k, and tiles are split faster */
-
+/* b of f32 is split by a kernel of its own. */
 static gboolean split_before(HnCudaWarpgroup *w, const HnStep *s, GError **error)
 {
     const HnCudaProductArgs *a = &w->product;
@@ -87,14 +83,19 @@ static gboolean is_even(int64_t line, const int64_t *steps, int axes, int size)
     return line * size % 16 == 0 && line * size < (int64_t)1 << 40 && (axes == 0 || steps[0] * size % 16 == 0);
 }
 
+gboolean hn_cuda_has_warpgroups(const HnStep *s)
+{
+    return ((const HnCuda *)s->device)->capability == CAPABILITY && !s->strict_math;
+}
+
 static gboolean takes(const HnStep *s, const HnCudaProductArgs *a, int size)
 {
-    const HnCuda *c = s->device;
     const int64_t line_a = a->a_col == 1 ? a->a_row : a->a_col, line_b = a->b_row == 1 ? a->b_col : a->b_row;
-    const gboolean enough = a->m > HN_CUDA_FEW_ROWS && a->n >= LEAST && a->k >= LEAST;
+    const gboolean enough =
+        a->m > HN_CUDA_FEW_ROWS && a->n > (size == 4 ? HN_CUDA_FEW_ROWS : LEAST - 1) && a->k >= LEAST;
     const gboolean small = MAX(MAX(a->m, a->n), MAX(a->k, a->stacks)) < G_MAXINT32 / 1024 &&
-                           hn_cuda_parts(a->m, LEAST) * (a->n / LEAST) * a->stacks < G_MAXINT32 / 1024;
-    if (c->capability != CAPABILITY || s->strict_math || !enough || !small || a->axes > 1)
+                           hn_cuda_parts(a->m, LEAST) * hn_cuda_parts(a->n, LEAST) * a->stacks < G_MAXINT32 / 1024;
+    if (!hn_cuda_has_warpgroups(s) || !enough || !small || a->axes > 1)
         return FALSE;
     return is_even(line_a, a->a_step, a->axes, size) && is_even(line_b, a->b_step, a->axes, size);
 }
@@ -125,12 +126,10 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     w->grid.shared = shared;
     if (a->splits > 1 && !book_parts(w, s, best.tiles, error))
         return FALSE;
-    const int64_t times = a->axes > 0 && a->b_step[0] == 0 ? a->stacks : 1; /* that each b is read */
-    if (!half && a->m * times >= (a->b_row == 1 ? SPLIT_ROWS_ALONG : SPLIT_ROWS) && !split_before(w, s, error))
+    if (!half && !split_before(w, s, error))
         return FALSE;
-    const char right = w->split != NULL ? 's' : a->b_row == 1 ? 'k' : 'n';
-    g_autofree char *name =
-        g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm', right);
+    g_autofree char *name = g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm',
+                                            !half || a->b_row == 1 ? 'k' : 'n');
     w->f = hn_cuda_typed(s, half ? "cuda_warpgroup_half" : "cuda_warpgroup_f32", name, dtype, error);
     return w->f != NULL && hn_cuda_allow_shared(s, w->f, shared, error);
 }

@@ -1,8 +1,8 @@
 /*
  * Products of f32 by warpgroups, in the two numbers of TF32 that cuda_mma.cuh makes of each. A consumer splits its rows
- * of a in registers. b is split into two, lines along k, in shared memory by the copying warpgroup, or in a kernel of
- * its own before. One set of sums serves twice each HN_TF32_TERMS terms: for hi hi, then for the small products; both
- * go into sums of plain f32.
+ * of a in registers; b is split into two, lines along k, by a kernel of its own before: in shared memory that would
+ * keep tensor cores waiting twice as long. One set of sums serves twice each HN_TF32_TERMS terms: for hi hi, then for
+ * the small products; both go into sums of plain f32.
  */
 #include "cuda/gemm/tf32.cuh"
 #include "cuda/gemm/warpgroup_tiles.cuh"
@@ -13,7 +13,6 @@
 template <int R, int C> struct Tile {
     static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS;
     static constexpr int STAGES = HN_WARPGROUP_F32_STAGES(R, C), STAGE = HN_WARPGROUP_STAGE(R, 2 * C);
-    static constexpr int RAW = HN_WARPGROUP_F32_RAW(R, C); /* tiles of b as they come, there or on their way */
     static constexpr int B_BYTES = C * HN_LINE, THREADS = HN_WARPGROUP_THREADS * (GROUPS + 1);
 };
 
@@ -24,110 +23,9 @@ template <bool ALONG_K> __device__ inline int place(int row, int k)
                    : row / 32 * DEPTH * HN_LINE + k * HN_LINE + ((row % 32 / 4 ^ k % 8) * 16) + row % 4 * 4;
 }
 
-/* A tile of b as it came becomes two. A step of a warp takes 8 k of 8 columns, so that neither its reads nor its
- * writes meet in a bank. Some are read before the first one is written: the compiler would not turn that round. */
-template <typename F, bool ALONG_K> __device__ inline void split_tile(const uint8_t *from, uint8_t *hi)
-{
-    const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
-    if constexpr (ALONG_K) {
-        constexpr int EACH = 4, STEP = HN_WARPGROUP_THREADS * 16;
-#pragma unroll 1
-        for (int v = threadIdx.x * 16; v < F::B_BYTES; v += EACH * STEP) {
-            float4 x[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                x[i] = *reinterpret_cast<const float4 *>(from + v + i * STEP);
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                uint4 h, l;
-                hn_tf32_split(x[i].x, h.x, l.x);
-                hn_tf32_split(x[i].y, h.y, l.y);
-                hn_tf32_split(x[i].z, h.z, l.z);
-                hn_tf32_split(x[i].w, h.w, l.w);
-                *reinterpret_cast<uint4 *>(hi + v + i * STEP) = h;
-                *reinterpret_cast<uint4 *>(hi + F::B_BYTES + v + i * STEP) = l;
-            }
-        }
-    } else {
-        const int near = lane % 4 + lane / 16 * 4, turned = lane / 4 % 4;
-#pragma unroll 1
-        for (int part = 0; part < F::COLUMNS / 32; part++) {
-            float x[8];
-            const auto column = [&](int i) { return part * 32 + warp * 8 + turned + (lane / 16 ^ i % 2) * 4; };
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                x[i] = *reinterpret_cast<const float *>(from + place<false>(column(i), i / 2 * 8 + near));
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const int to = place<true>(column(i), i / 2 * 8 + near);
-                uint32_t h, l;
-                hn_tf32_split(x[i], h, l);
-                *reinterpret_cast<uint32_t *>(hi + to) = h;
-                *reinterpret_cast<uint32_t *>(hi + F::B_BYTES + to) = l;
-            }
-        }
-    }
-}
-
-/* The copying warpgroup. raw: tiles of b on their way, with barriers behind. */
-template <typename F, bool A_ALONG_K, bool B_ALONG_K>
-__device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *stages, uint32_t base, uint32_t raw,
-                            uint32_t full, uint32_t empty, uint32_t raw_full)
-{
-    using A = HnLines<4, F::ROWS, A_ALONG_K>;
-    using B = HnLines<4, F::COLUMNS, B_ALONG_K>;
-    const HnCudaProductArgs &a = all.product;
-    HnRing<F::STAGES> ring;
-    HnRing<F::RAW> coming, come; /* tiles of b that are asked for, and taken */
-    int asked = blockIdx.x;      /* the job whose tiles of b are asked for, from k = ask_k on */
-    HnTileJob ask_job(a, asked, F::ROWS, F::COLUMNS);
-    int ask_k = ask_job.k;
-    const auto ask = [&]() {
-        if (asked >= jobs)
-            return;
-        const uint32_t gate = raw_full + 8 * coming.at;
-        if (threadIdx.x == 0) {
-            hn_gate_expect(gate, F::B_BYTES);
-            B::copy(raw + coming.at * F::B_BYTES, &all.b, gate, ask_job.column, ask_k,
-                    all.b_stacked ? ask_job.stack : 0);
-        }
-        coming.next();
-        ask_k += DEPTH;
-        if (ask_k < ask_job.k_end)
-            return;
-        asked += gridDim.x;
-        if (asked < jobs) {
-            ask_job = HnTileJob(a, asked, F::ROWS, F::COLUMNS);
-            ask_k = ask_job.k;
-        }
-    };
-    for (int i = 0; i < F::RAW - 1; i++)
-        ask();
-    for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
-        const HnTileJob job(a, j, F::ROWS, F::COLUMNS);
-        for (int k = job.k; k < job.k_end; k += DEPTH, ring.next(), come.next()) {
-            const uint32_t to = base + ring.at * F::STAGE, gate = full + 8 * ring.at;
-            ask();
-            hn_gate_wait(empty + 8 * ring.at, ring.turn ^ 1);
-            if (threadIdx.x == 0) {
-                hn_gate_expect(gate, A::BYTES);
-                A::copy(to, &all.a, gate, job.row, k, all.a_stacked ? job.stack : 0);
-            }
-            hn_gate_wait(raw_full + 8 * come.at, come.turn);
-            split_tile<F, B_ALONG_K>(stages + F::STAGES * F::STAGE + come.at * F::B_BYTES,
-                                     stages + ring.at * F::STAGE + A::BYTES);
-            hn_written();
-            hn_gate_arrive(gate);
-            __syncwarp();
-            asm volatile("bar.sync 4, %0;" ::"n"(HN_WARPGROUP_THREADS) : "memory"); /* b as it came is read */
-        }
-    }
-}
-
-/* The same in one thread where b was split before: stack s of its map is 2 s and the next one. */
+/* The copying warpgroup, one thread of it: stack s of the map of b is 2 s and the next one. */
 template <typename F, bool A_ALONG_K>
-__device__ inline void feed_split(const HnCudaWarpgroupArgs &all, int jobs, uint32_t base, uint32_t full,
-                                  uint32_t empty)
+__device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint32_t base, uint32_t full, uint32_t empty)
 {
     using A = HnLines<4, F::ROWS, A_ALONG_K>;
     const HnCudaProductArgs &a = all.product;
@@ -279,40 +177,32 @@ __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &jo
     }
 }
 
-enum Right { ALONG_K, ACROSS_K, SPLIT };
-
-template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
+template <typename F, bool A_ALONG_K> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
 {
     extern __shared__ uint8_t shared[];
     constexpr int STAGES = F::STAGES, GROUPS = F::GROUPS;
-    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = GROUPS == 1 ? 240 : B == SPLIT ? 232 : 216;
     const HnCudaProductArgs &a = all.product;
-    const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), raw = base + STAGES * F::STAGE;
-    const uint32_t full = B == SPLIT ? raw : raw + F::RAW * F::B_BYTES, empty = full + 8 * STAGES,
-                   raw_full = empty + 8 * STAGES;
-    uint8_t *const stages = shared + (base - hn_shared(shared));
+    const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1);
+    const uint32_t full = base + STAGES * F::STAGE, empty = full + 8 * STAGES;
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, F::ROWS, F::COLUMNS);
     if (threadIdx.x == 0) {
         hn_map_soon(&all.a);
         hn_map_soon(&all.b);
         for (int i = 0; i < STAGES; i++) {
-            hn_gate_init(full + 8 * i, B == SPLIT ? 1 : 1 + HN_WARPGROUP_THREADS);
+            hn_gate_init(full + 8 * i, 1);
             hn_gate_init(empty + 8 * i, GROUPS * 4);
         }
-        for (int i = 0; i < F::RAW; i++)
-            hn_gate_init(raw_full + 8 * i, 1);
         hn_gates_ready();
     }
     __syncthreads();
     if (group == 0) {
-        hn_registers_less<LEAST>();
-        if (B != SPLIT)
-            feed<F, A_ALONG_K, B == ALONG_K>(all, jobs, stages, base, raw, full, empty, raw_full);
-        else if (threadIdx.x == 0)
-            feed_split<F, A_ALONG_K>(all, jobs, base, full, empty);
+        hn_registers_less<40>();
+        if (threadIdx.x == 0)
+            feed<F, A_ALONG_K>(all, jobs, base, full, empty);
         return;
     }
-    hn_registers_more<MOST>();
+    hn_registers_more<GROUPS == 1 ? 240 : 232>();
+    const uint8_t *const stages = shared + (base - hn_shared(shared));
     const int row = (group - 1) * HN_WARPGROUP_ROWS + threadIdx.x / HN_WARP % 4 * 16 + hn_mma_row();
     HnRing<STAGES> ring;
     for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
@@ -329,19 +219,15 @@ template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(c
     }
 }
 
-#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                           \
-    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, 1)                  \
-        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p) \
-    {                                                                                              \
-        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                   \
+#define DEFINE_FORM(a, a_along, rows, columns)                                                   \
+    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, 1)                \
+        warpgroup_##rows##x##columns##_##a##k_f32(const __grid_constant__ HnCudaWarpgroupArgs p) \
+    {                                                                                            \
+        warpgroup_tiles<Tile<rows, columns>, a_along>(p);                                        \
     }
-#define DEFINE(rows, columns)                         \
-    DEFINE_FORM(k, k, true, ALONG_K, rows, columns)   \
-    DEFINE_FORM(k, n, true, ACROSS_K, rows, columns)  \
-    DEFINE_FORM(k, s, true, SPLIT, rows, columns)     \
-    DEFINE_FORM(m, k, false, ALONG_K, rows, columns)  \
-    DEFINE_FORM(m, n, false, ACROSS_K, rows, columns) \
-    DEFINE_FORM(m, s, false, SPLIT, rows, columns)
+#define DEFINE(rows, columns)           \
+    DEFINE_FORM(k, true, rows, columns) \
+    DEFINE_FORM(m, false, rows, columns)
 DEFINE(128, 128)
 DEFINE(64, 64)
 
