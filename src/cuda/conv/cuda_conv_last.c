@@ -40,22 +40,24 @@ typedef struct {
 #define F32(name, tile, ...) FORM_IN(name, tile, 0, "cuda_conv_last_f32", __VA_ARGS__)
 
 static const Form of_halves[] = {
-    HALF("conv_last_128x128", HN_CUDA_LAST_128x128, 700, 550), HALF("conv_last_128x64", HN_CUDA_LAST_128x64, 500, 360),
-    HALF("conv_last_128x32", HN_CUDA_LAST_128x32, 420, 260),   HALF("conv_last_64x64", HN_CUDA_LAST_64x64, 420, 250),
-    HALF("conv_last_64x32", HN_CUDA_LAST_64x32, 350, 190),
+    HALF("conv_last_128x128", HN_CUDA_LAST_128x128, 1000, 1000),
+    HALF("conv_last_128x64", HN_CUDA_LAST_128x64, 650, 600),
+    HALF("conv_last_128x32", HN_CUDA_LAST_128x32, 450, 400),
+    HALF("conv_last_64x64", HN_CUDA_LAST_64x64, 400, 325),
+    HALF("conv_last_64x32", HN_CUDA_LAST_64x32, 300, 225),
 };
-/* Of compute capability 9.0; 0: not measured yet, taken only where somebody asks for it. */
+/* Of compute capability 9.0. */
 static const Form of_groups[] = {
-    GROUP("conv_last_group_128x256", HN_CUDA_LAST_GROUP_128x256, 0, 0),
-    GROUP("conv_last_group_128x128", HN_CUDA_LAST_GROUP_128x128, 0, 0),
-    GROUP("conv_last_group_128x64", HN_CUDA_LAST_GROUP_128x64, 0, 0),
-    GROUP("conv_last_group_64x128", HN_CUDA_LAST_GROUP_64x128, 0, 0),
-    GROUP("conv_last_group_64x64", HN_CUDA_LAST_GROUP_64x64, 0, 0),
+    GROUP("conv_last_group_128x256", HN_CUDA_LAST_GROUP_128x256, 1175, 1175),
+    GROUP("conv_last_group_128x128", HN_CUDA_LAST_GROUP_128x128, 725, 725),
+    GROUP("conv_last_group_128x64", HN_CUDA_LAST_GROUP_128x64, 500, 500),
+    GROUP("conv_last_group_64x128", HN_CUDA_LAST_GROUP_64x128, 450, 450),
+    GROUP("conv_last_group_64x64", HN_CUDA_LAST_GROUP_64x64, 300, 275),
 };
 static const Form of_f32[] = {
-    F32("conv_last_128x64", HN_CUDA_LAST_F32_128x64, 1100, 1000),
-    F32("conv_last_64x64", HN_CUDA_LAST_F32_64x64, 800, 550),
-    F32("conv_last_64x32", HN_CUDA_LAST_F32_64x32, 500, 300),
+    F32("conv_last_128x64", HN_CUDA_LAST_F32_128x64, 1750, 1700),
+    F32("conv_last_64x64", HN_CUDA_LAST_F32_64x64, 950, 850),
+    F32("conv_last_64x32", HN_CUDA_LAST_F32_64x32, 700, 550),
 };
 
 /* Nanoseconds: of a launch with what a block does before and behind its stages, of sharing the terms, and of each part
@@ -67,7 +69,6 @@ static const Form of_f32[] = {
 #define PART_BYTES_PER_NS 3000
 #define PART_STAGES 2        /* of a part of the terms, at least */
 #define GROUPS_CAPABILITY 90 /* alone */
-#define F32_PAYS FALSE       /* until it was measured */
 
 static int64_t tiles(int64_t n, int64_t of)
 {
@@ -190,7 +191,7 @@ gboolean hn_cuda_conv_last_pays(const HnStep *s, double plain_ns)
     HnConvPlan p;
     if (hn_cuda_goes_last(s, &hn_cuda_conv_depthwise_last))
         return TRUE;
-    if (last_reject(s) != NULL || (hn_cuda_in(s, X)->dtype == HN_F32 && !F32_PAYS))
+    if (last_reject(s) != NULL)
         return FALSE;
     (void)hn_cuda_conv_reject(s, &p);
     const gboolean last = makes_last(s);

@@ -132,12 +132,14 @@ static Few few_of(const HnStep *s, const HnCudaAttentionArgs *a, int64_t size)
     return (Few){ fits, keys, HN_CUDA_ATTENTION_FEW_BYTES_F32(fits, keys) };
 }
 
-/* Keys that a multiprocessor goes through, one behind the other. `queries`, `keys`: of a block, and of it at a time. */
-static double keys_in_turn(const HnStep *s, const HnCudaAttentionArgs *a, int64_t queries, int64_t keys)
+/* Keys that a multiprocessor goes through, one behind the other. `queries`, `keys`: of a block, and of it at a time;
+ * together: blocks of a multiprocessor that hardly slow each other down. */
+static double keys_in_turn(const HnStep *s, const HnCudaAttentionArgs *a, int64_t queries, int64_t keys,
+                           double together)
 {
     const int64_t blocks = a->batch * a->heads * ceil_div(a->queries, queries);
-    return (double)ceil_div(blocks, ((const HnCuda *)s->device)->multiprocessors) *
-           (double)ceil_div(a->past + a->keys, keys);
+    const double all = together * ((const HnCuda *)s->device)->multiprocessors;
+    return MAX((double)blocks / all, 1) * (double)ceil_div(a->past + a->keys, keys);
 }
 
 /* Where there are multiprocessors to spare. */
@@ -149,9 +151,9 @@ static gboolean takes_few(const HnStep *s, const HnCudaAttentionArgs *a, int64_t
     const int queries = takes_warpgroups(s, a, size) ? group_queries(size) : HN_CUDA_ATTENTION_QUERIES;
     const int keys = f32 ? HN_CUDA_ATTENTION_TILE_KEYS_F32 : HN_CUDA_ATTENTION_TILE_KEYS_HALF;
     const double few =
-        f.keys * keys_in_turn(s, a, HN_CUDA_ATTENTION_FEW_QUERIES, (int64_t)f.keys * HN_CUDA_ATTENTION_FEW_WARPS);
+        f.keys * keys_in_turn(s, a, HN_CUDA_ATTENTION_FEW_QUERIES, (int64_t)f.keys * HN_CUDA_ATTENTION_FEW_WARPS, 1);
     return f.bytes + STATIC_BYTES <= device->shared_bytes &&
-           few * (double)device->few_cost[!f32] <= keys * keys_in_turn(s, a, queries, keys);
+           few * (double)device->few_cost[!f32] <= keys * keys_in_turn(s, a, queries, keys, f32 ? 2.5 : 1);
 }
 
 static gboolean prepare_few(HnStep *s, Attention *c, int64_t size, GError **error)
