@@ -307,7 +307,8 @@ static gboolean attention_steps(HnRewrite *r, HnNode *n)
     const gboolean equal = shapes_fit(&a); /* before heads are shared: products broadcast otherwise */
     take_shared(&a);
     if (!equal || !shapes_fit(&a))
-        return hn_rw_miss(r, n, "query, key and value are not of one batch and number of heads, or of one type of floats");
+        return hn_rw_miss(r, n,
+                          "query, key and value are not of one batch and number of heads, or of one type of floats");
     HnNode *back = hn_rw_reader(hn_node_out(n, 0), &hn_op_transpose), *last = n;
     if (turns(&a, back, heads_back, batch_back)) {
         a.by_token |= HN_BY_TOKEN_Y;
