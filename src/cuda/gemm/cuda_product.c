@@ -126,9 +126,7 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
     a->y_col = 1;
     if (s->n_fused > 0)
         hn_cuda_end_init(s, &a->end, hn_cuda_out(s, 0)->ndim - 1);
-    /* b of f32 is split first, for warpgroups: the smaller operand, which are the rows of few tokens */
-    const gboolean fewer = dtype == HN_F32 && a->m < a->n;
-    if (a->m > HN_CUDA_FEW_ROWS && (a->n <= HN_CUDA_FEW_ROWS || (fewer && hn_cuda_has_warpgroups(s))))
+    if (a->m > HN_CUDA_FEW_ROWS && a->n <= HN_CUDA_FEW_ROWS)
         swap_operands(p);
     a->a_wide = is_wide(a->a_step, a->axes, a->a_col == 1 ? a->a_row : a->a_col, dtype);
     a->b_wide = is_wide(a->b_step, a->axes, a->b_row == 1 ? a->b_col : a->b_row, dtype);

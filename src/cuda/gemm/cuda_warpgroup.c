@@ -3,23 +3,26 @@
 #include "cuda/gemm/cuda_product.h"
 
 #define CAPABILITY 90 /* no other one runs such code */
-#define LEAST 64      /* columns and terms: below them tiles are mostly empty; of f32 others are slower even so */
+#define LEAST 64      /* columns and terms: below them tiles are mostly empty */
 #define PART 128      /* of k, that is worth a block of its own */
 #define UNIT 64       /* parts of k are multiples of it */
 
-/* Microseconds, as measured on an H200 and an H100: of a term of a tile; of what comes before and behind a tile; of
- * each part of sums that meet, for 64 columns. */
+/* Microseconds, as measured on an H200 and an H100: of a term of a tile that is alone on a multiprocessor, that shares
+ * it with others, and where several rounds of tiles follow each other; of what comes before and behind a tile; of each
+ * part of sums that meet, for 64 columns. */
 typedef struct {
-    int rows, columns;
-    double term;
+    int rows, columns, together;
+    double alone, shared, many;
 } Tile;
 #define AROUND 2.0
-#define PART_MEETS 2.1
+#define PART_MEETS 2.6
 
-static const Tile half_tiles[] = {
-    { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 }, { 64, 64, 0.0030 }
-};
-static const Tile f32_tiles[] = { { 128, 128, 0.038 }, { 64, 64, 0.012 } };
+static const Tile half_tiles[] = { { 128, 256, 1, 0.0110, 0.0110, 0.0110 },
+                                   { 128, 128, 1, 0.0059, 0.0059, 0.0059 },
+                                   { 64, 128, 1, 0.0041, 0.0041, 0.0041 },
+                                   { 64, 64, 1, 0.0030, 0.0030, 0.0030 } };
+static const Tile f32_tiles[] = { { 128, 128, 1, 0.070, 0.040, 0.040 },
+                                  { 64, 64, HN_WARPGROUP_F32_TOGETHER(64, 64), 0.036, 0.045, 0.028 } };
 
 typedef struct {
     const Tile *tile;
@@ -28,9 +31,11 @@ typedef struct {
 
 static double time_of(const HnCuda *c, const HnCudaProductArgs *a, const Choice *w)
 {
-    const double rounds = (double)hn_cuda_parts(w->tiles * w->parts, c->multiprocessors);
-    const double meeting = w->parts > 1 ? PART_MEETS * (double)(w->parts * w->tile->columns) / 64 : 0;
-    return rounds * (AROUND + w->tile->term * (double)a->k / (double)w->parts) + meeting;
+    const Tile *t = w->tile;
+    const int64_t blocks = w->tiles * w->parts, rounds = hn_cuda_parts(blocks, t->together * c->multiprocessors);
+    const double term = rounds > 1 ? t->many : blocks > c->multiprocessors ? t->shared : t->alone;
+    const double meeting = w->parts > 1 ? PART_MEETS * (double)(w->parts * t->columns) / 64 : 0;
+    return (double)rounds * (AROUND + term * (double)a->k / (double)w->parts) + meeting;
 }
 
 /* The tile, and into how many parts k is cut, with which the last block ends first. */
@@ -48,7 +53,11 @@ static Choice choose(const HnCuda *c, const HnCudaProductArgs *a, gboolean half)
     return best;
 }
 
-/* b of f32 is split by a kernel of its own. */
+/* b of f32 is split by a kernel of its own where that takes less time than what is saved: its blocks wait for memory
+ * only. */
+#define SPLIT_ROWS 400
+#define SPLIT_ROWS_ALONG 1000 /* where b lies along k, and tiles are split faster */
+
 static gboolean split_before(HnCudaWarpgroup *w, const HnStep *s, GError **error)
 {
     const HnCudaProductArgs *a = &w->product;
@@ -83,19 +92,14 @@ static gboolean is_even(int64_t line, const int64_t *steps, int axes, int size)
     return line * size % 16 == 0 && line * size < (int64_t)1 << 40 && (axes == 0 || steps[0] * size % 16 == 0);
 }
 
-gboolean hn_cuda_has_warpgroups(const HnStep *s)
-{
-    return ((const HnCuda *)s->device)->capability == CAPABILITY && !s->strict_math;
-}
-
 static gboolean takes(const HnStep *s, const HnCudaProductArgs *a, int size)
 {
+    const HnCuda *c = s->device;
     const int64_t line_a = a->a_col == 1 ? a->a_row : a->a_col, line_b = a->b_row == 1 ? a->b_col : a->b_row;
-    const gboolean enough =
-        a->m > HN_CUDA_FEW_ROWS && a->n > (size == 4 ? HN_CUDA_FEW_ROWS : LEAST - 1) && a->k >= LEAST;
+    const gboolean enough = a->m > HN_CUDA_FEW_ROWS && a->n >= LEAST && a->k >= LEAST;
     const gboolean small = MAX(MAX(a->m, a->n), MAX(a->k, a->stacks)) < G_MAXINT32 / 1024 &&
                            hn_cuda_parts(a->m, LEAST) * hn_cuda_parts(a->n, LEAST) * a->stacks < G_MAXINT32 / 1024;
-    if (!hn_cuda_has_warpgroups(s) || !enough || !small || a->axes > 1)
+    if (c->capability != CAPABILITY || s->strict_math || !enough || !small || a->axes > 1)
         return FALSE;
     return is_even(line_a, a->a_step, a->axes, size) && is_even(line_b, a->b_step, a->axes, size);
 }
@@ -121,15 +125,17 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     a->splits = hn_cuda_parts(a->k, a->chunk);
     w->rows = t->rows;
     w->columns = t->columns;
-    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, c->multiprocessors),
+    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, t->together * c->multiprocessors),
                           (t->rows / HN_WARPGROUP_ROWS + 1) * HN_WARPGROUP_THREADS);
     w->grid.shared = shared;
     if (a->splits > 1 && !book_parts(w, s, best.tiles, error))
         return FALSE;
-    if (!half && !split_before(w, s, error))
+    const int64_t times = a->axes > 0 && a->b_step[0] == 0 ? a->stacks : 1; /* that each b is read */
+    if (!half && a->m * times >= (a->b_row == 1 ? SPLIT_ROWS_ALONG : SPLIT_ROWS) && !split_before(w, s, error))
         return FALSE;
-    g_autofree char *name = g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm',
-                                            !half || a->b_row == 1 ? 'k' : 'n');
+    const char right = w->split != NULL ? 's' : a->b_row == 1 ? 'k' : 'n';
+    g_autofree char *name = g_strdup_printf("warpgroup_%dx%d_%c%c%s", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm',
+                                            right, half && a->end.n > 0 ? "_end" : "");
     w->f = hn_cuda_typed(s, half ? "cuda_warpgroup_half" : "cuda_warpgroup_f32", name, dtype, error);
     return w->f != NULL && hn_cuda_allow_shared(s, w->f, shared, error);
 }

@@ -13,15 +13,13 @@ typedef struct {
     HnCudaGrid grid;
     HnCudaProductArgs product; /* but for addresses */
     int size, rows, columns;   /* bytes of an element; tile of a block */
-    HnCuFunction split;        /* of b, for f32 */
+    HnCuFunction split;        /* NULL: b is multiplied as it is */
     HnCudaGrid split_grid;
     HnCudaSplitArgs split_args;
     gsize split_at, scratch_bytes; /* where in scratch memory; all that is wanted of it, sums of parts first */
     uint64_t counts;               /* of parts that are there, zeros between runs; 0: there is one part only */
 } HnCudaWarpgroup;
 
-/* The device has them, and may use them. */
-gboolean hn_cuda_has_warpgroups(const HnStep *s);
 /* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. */
 gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
                                    GError **error);

@@ -30,8 +30,10 @@ typedef struct {
 /* Bytes of shared memory; its start is rounded up to 1024. */
 #define HN_WARPGROUP_HALF_BYTES(rows, columns, stages) \
     (1280 + (stages)*HN_WARPGROUP_STAGE(rows, columns) + (rows) / HN_WARPGROUP_ROWS * HN_WARPGROUP_OUT)
+/* Of f32 b is there as it came, twice, and in two parts. */
 #define HN_WARPGROUP_F32_BYTES(rows, columns) \
-    (1280 +                                   \
-     HN_WARPGROUP_F32_STAGES(rows, columns) * HN_WARPGROUP_STAGE(rows, 2 * (columns))) /* b is there in two parts */
+    (1280 + HN_WARPGROUP_F32_STAGES(rows, columns) * HN_WARPGROUP_STAGE(rows, 2 * (columns)) + 2 * 128 * (columns))
 #define HN_WARPGROUP_HALF_STAGES(rows, columns) ((columns) == 256 ? 4 : (rows) == 128 ? 6 : 8)
-#define HN_WARPGROUP_F32_STAGES(rows, columns) ((columns) == 64 ? 8 : 4)
+#define HN_WARPGROUP_F32_STAGES(rows, columns) ((columns) == 64 ? 3 : 4)
+/* Blocks of a multiprocessor: small tiles of f32 leave room for another one. */
+#define HN_WARPGROUP_F32_TOGETHER(rows, columns) ((rows) + (columns) <= 128 ? 2 : 1)

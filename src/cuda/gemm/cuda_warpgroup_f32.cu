@@ -1,8 +1,8 @@
 /*
  * Products of f32 by warpgroups, in the two numbers of TF32 that cuda_mma.cuh makes of each. A consumer splits its rows
- * of a in registers; b is split into two, lines along k, by a kernel of its own before: in shared memory that would
- * keep tensor cores waiting twice as long. One set of sums serves twice each HN_TF32_TERMS terms: for hi hi, then for
- * the small products; both go into sums of plain f32.
+ * of a in registers. b is split into two, lines along k, in shared memory by the copying warpgroup, or in a kernel of
+ * its own before. One set of sums serves twice each HN_TF32_TERMS terms: for hi hi, then for the small products; both
+ * go into sums of plain f32.
  */
 #include "cuda/gemm/tf32.cuh"
 #include "cuda/gemm/warpgroup_tiles.cuh"
@@ -11,7 +11,8 @@
 
 /* A block's tile. */
 template <int R, int C> struct Tile {
-    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS;
+    static constexpr int ROWS = R, COLUMNS = C, GROUPS = R / HN_WARPGROUP_ROWS,
+                         TOGETHER = HN_WARPGROUP_F32_TOGETHER(R, C);
     static constexpr int STAGES = HN_WARPGROUP_F32_STAGES(R, C), STAGE = HN_WARPGROUP_STAGE(R, 2 * C);
     static constexpr int B_BYTES = C * HN_LINE, THREADS = HN_WARPGROUP_THREADS * (GROUPS + 1);
 };
@@ -23,9 +24,101 @@ template <bool ALONG_K> __device__ inline int place(int row, int k)
                    : row / 32 * DEPTH * HN_LINE + k * HN_LINE + ((row % 32 / 4 ^ k % 8) * 16) + row % 4 * 4;
 }
 
-/* The copying warpgroup, one thread of it: stack s of the map of b is 2 s and the next one. */
+/* A tile of b as it came becomes two. A step of a warp takes 8 k of 8 columns, so that neither its reads nor its
+ * writes meet in a bank. Some are read before the first one is written: the compiler would not turn that round. */
+template <typename F, bool ALONG_K> __device__ inline void split_tile(const uint8_t *from, uint8_t *hi)
+{
+    const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
+    if constexpr (ALONG_K) {
+        constexpr int EACH = 4, STEP = HN_WARPGROUP_THREADS * 16;
+#pragma unroll 1
+        for (int v = threadIdx.x * 16; v < F::B_BYTES; v += EACH * STEP) {
+            float4 x[EACH];
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                x[i] = *reinterpret_cast<const float4 *>(from + v + i * STEP);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                uint4 h, l;
+                hn_tf32_split(x[i].x, h.x, l.x);
+                hn_tf32_split(x[i].y, h.y, l.y);
+                hn_tf32_split(x[i].z, h.z, l.z);
+                hn_tf32_split(x[i].w, h.w, l.w);
+                *reinterpret_cast<uint4 *>(hi + v + i * STEP) = h;
+                *reinterpret_cast<uint4 *>(hi + F::B_BYTES + v + i * STEP) = l;
+            }
+        }
+    } else {
+        const int near = lane % 4 + lane / 16 * 4, turned = lane / 4 % 4;
+#pragma unroll 1
+        for (int part = 0; part < F::COLUMNS / 32; part++) {
+            float x[8];
+            const auto column = [&](int i) { return part * 32 + warp * 8 + turned + (lane / 16 ^ i % 2) * 4; };
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                x[i] = *reinterpret_cast<const float *>(from + place<false>(column(i), i / 2 * 8 + near));
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int to = place<true>(column(i), i / 2 * 8 + near);
+                uint32_t h, l;
+                hn_tf32_split(x[i], h, l);
+                *reinterpret_cast<uint32_t *>(hi + to) = h;
+                *reinterpret_cast<uint32_t *>(hi + F::B_BYTES + to) = l;
+            }
+        }
+    }
+}
+
+/* The copying warpgroup. raw: two tiles of b on their way, with barriers behind. */
+template <typename F, bool A_ALONG_K, bool B_ALONG_K>
+__device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *stages, uint32_t base, uint32_t raw,
+                            uint32_t full, uint32_t empty, uint32_t raw_full)
+{
+    using A = HnLines<4, F::ROWS, A_ALONG_K>;
+    using B = HnLines<4, F::COLUMNS, B_ALONG_K>;
+    const HnCudaProductArgs &a = all.product;
+    HnRing<F::STAGES> ring;
+    HnRing<2> coming, come; /* tiles of b that are asked for, and taken */
+    const auto ask = [&](const HnTileJob &job, int k) {
+        const uint32_t gate = raw_full + 8 * coming.at;
+        if (threadIdx.x == 0) {
+            hn_gate_expect(gate, F::B_BYTES);
+            B::copy(raw + coming.at * F::B_BYTES, &all.b, gate, job.column, k, all.b_stacked ? job.stack : 0);
+        }
+        coming.next();
+    };
+    for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
+        const HnTileJob job(a, j, F::ROWS, F::COLUMNS);
+        if (j == (int)blockIdx.x)
+            ask(job, job.k);
+        for (int k = job.k; k < job.k_end; k += DEPTH, ring.next(), come.next()) {
+            const uint32_t to = base + ring.at * F::STAGE, gate = full + 8 * ring.at;
+            if (k + DEPTH < job.k_end) {
+                ask(job, k + DEPTH);
+            } else if (j + (int)gridDim.x < jobs) {
+                const HnTileJob next(a, j + gridDim.x, F::ROWS, F::COLUMNS);
+                ask(next, next.k);
+            }
+            hn_gate_wait(empty + 8 * ring.at, ring.turn ^ 1);
+            if (threadIdx.x == 0) {
+                hn_gate_expect(gate, A::BYTES);
+                A::copy(to, &all.a, gate, job.row, k, all.a_stacked ? job.stack : 0);
+            }
+            hn_gate_wait(raw_full + 8 * come.at, come.turn);
+            split_tile<F, B_ALONG_K>(stages + F::STAGES * F::STAGE + come.at * F::B_BYTES,
+                                     stages + ring.at * F::STAGE + A::BYTES);
+            hn_written();
+            hn_gate_arrive(gate);
+            __syncwarp();
+            asm volatile("bar.sync 4, %0;" ::"n"(HN_WARPGROUP_THREADS) : "memory"); /* b as it came is read */
+        }
+    }
+}
+
+/* The same in one thread where b was split before: stack s of its map is 2 s and the next one. */
 template <typename F, bool A_ALONG_K>
-__device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint32_t base, uint32_t full, uint32_t empty)
+__device__ inline void feed_split(const HnCudaWarpgroupArgs &all, int jobs, uint32_t base, uint32_t full,
+                                  uint32_t empty)
 {
     using A = HnLines<4, F::ROWS, A_ALONG_K>;
     const HnCudaProductArgs &a = all.product;
@@ -74,22 +167,13 @@ template <int COLUMNS> __device__ inline void multiply(float *d, const uint32_t 
         HnWarpgroup<float, COLUMNS>::add(d, a[i], hn_operand(b + i * 32, 0), go_on | i);
 }
 
-/* The compiler must not see that it is the same number: what follows from it is computed where it is wanted, since
- * registers are too few to keep it. */
-__device__ __forceinline__ int hn_again(int x)
-{
-    asm volatile("" : "+r"(x));
-    return x;
-}
-
 /* The sums of HN_TF32_TERMS terms, two stages or, at the end, one, are added to sum. The stages are left for others as
  * soon as they are read. */
 template <typename F, bool A_ALONG_K, bool TWO>
 __device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint8_t *stages, uint32_t base,
-                                 uint32_t full, uint32_t empty, int own)
+                                 uint32_t full, uint32_t empty, int row)
 {
     constexpr int COLUMNS = F::COLUMNS;
-    const int row = hn_again(own);
     float d[COLUMNS / 2];
     uint32_t hi[2][DEPTH / 8][4], lo[2][DEPTH / 8][4];
     HnRing<F::STAGES> next = ring;
@@ -141,93 +225,115 @@ __device__ inline void add_terms(float *sum, HnRing<F::STAGES> &ring, const uint
         sum[i] = fmaf(d[i], 1 / HN_TF32_LO, sum[i]);
 }
 
-/* Results of a warp, 16 rows, 32 of a lane at a time: those of two columns and rows of each eight columns. What became
+/* Results of a warp, 16 rows, eight at a time: those of two columns and rows of two times eight columns. What became
  * infinite or NaN is computed again by plain operations. */
 template <int COLUMNS>
 __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &job, int64_t first, float *sum)
 {
     const HnCudaProductArgs &a = all.product;
 #pragma unroll 1
-    for (int part = 0; part < COLUMNS / 64; part++) {
+    for (int part = 0; part < COLUMNS / 16; part++) {
         const auto row = [&](int k) { return first + k % 4 / 2 * 8; };
         const auto column = [&](int k) {
-            return (int64_t)job.column + part * 64 + k / 4 * 8 + hn_mma_column() + k % 2;
+            return (int64_t)job.column + part * 16 + k / 4 * 8 + hn_mma_column() + k % 2;
         };
         const auto there = [&](int k) { return row(k) < a.m && column(k) < a.n; };
-        float v[32];
+        float v[8];
 #pragma unroll
-        for (int k = 0; k < 32; k++)
+        for (int k = 0; k < 8; k++)
             v[k] = sum[k];
 #pragma unroll
-        for (int i = 0; i < COLUMNS / 2 - 32; i++)
-            sum[i] = sum[i + 32];
+        for (int i = 0; i < COLUMNS / 2 - 8; i++)
+            sum[i] = sum[i + 8];
         unsigned wrong = 0;
 #pragma unroll
-        for (int k = 0; k < 32; k++)
+        for (int k = 0; k < 8; k++)
             wrong |= there(k) && !isfinite(v[k]) ? 1u << k : 0;
-#pragma unroll 1
         for (; wrong != 0; wrong &= wrong - 1) {
             const int which = __ffs(wrong) - 1;
             const float whole = product_plain_sum_here<float, HnDense<float>>(a, job.stack, row(which), column(which));
 #pragma unroll
-            for (int k = 0; k < 32; k++)
+            for (int k = 0; k < 8; k++)
                 v[k] = k == which ? whole : v[k];
         }
-        product_finish_all<float, 32>(a, job.stack, v, row, column, there);
+        product_finish_all<float, 8>(a, job.stack, v, row, column, there);
     }
 }
 
-template <typename F, bool A_ALONG_K> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
+/* The compiler must not see that it is the same number. */
+__device__ __forceinline__ int hn_again(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+enum Right { ALONG_K, ACROSS_K, SPLIT };
+
+template <typename F, bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
 {
     extern __shared__ uint8_t shared[];
     constexpr int STAGES = F::STAGES, GROUPS = F::GROUPS;
+    constexpr int LEAST = B == SPLIT ? 40 : 72, MOST = (F::TOGETHER == 1 ? GROUPS == 1  ? 240
+                                                                           : B == SPLIT ? 232
+                                                                                        : 216
+                                                                         : 256 - LEAST);
     const HnCudaProductArgs &a = all.product;
-    const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1);
-    const uint32_t full = base + STAGES * F::STAGE, empty = full + 8 * STAGES;
+    const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), raw = base + STAGES * F::STAGE;
+    const uint32_t full = B == SPLIT ? raw : raw + 2 * F::B_BYTES, empty = full + 8 * STAGES,
+                   raw_full = empty + 8 * STAGES;
+    uint8_t *const stages = shared + (base - hn_shared(shared));
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, F::ROWS, F::COLUMNS);
     if (threadIdx.x == 0) {
         hn_map_soon(&all.a);
         hn_map_soon(&all.b);
         for (int i = 0; i < STAGES; i++) {
-            hn_gate_init(full + 8 * i, 1);
+            hn_gate_init(full + 8 * i, B == SPLIT ? 1 : 1 + HN_WARPGROUP_THREADS);
             hn_gate_init(empty + 8 * i, GROUPS * 4);
         }
+        hn_gate_init(raw_full, 1);
+        hn_gate_init(raw_full + 8, 1);
         hn_gates_ready();
     }
     __syncthreads();
     if (group == 0) {
-        hn_registers_less<40>();
-        if (threadIdx.x == 0)
-            feed<F, A_ALONG_K>(all, jobs, base, full, empty);
+        hn_registers_less<LEAST>();
+        if (B != SPLIT)
+            feed<F, A_ALONG_K, B == ALONG_K>(all, jobs, stages, base, raw, full, empty, raw_full);
+        else if (threadIdx.x == 0)
+            feed_split<F, A_ALONG_K>(all, jobs, base, full, empty);
         return;
     }
-    hn_registers_more<GROUPS == 1 ? 240 : 232>();
-    const uint8_t *const stages = shared + (base - hn_shared(shared));
+    hn_registers_more<MOST>();
     const int row = (group - 1) * HN_WARPGROUP_ROWS + threadIdx.x / HN_WARP % 4 * 16 + hn_mma_row();
     HnRing<STAGES> ring;
     for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
         float sum[F::COLUMNS / 2] = {};
         const HnTileJob terms(a, j, F::ROWS, F::COLUMNS);
         int left = terms.k_end - terms.k;
+#pragma unroll 1
         for (; left > DEPTH; left -= HN_TF32_TERMS)
             add_terms<F, A_ALONG_K, true>(sum, ring, stages, base, full, empty, row);
         if (left > 0)
             add_terms<F, A_ALONG_K, false>(sum, ring, stages, base, full, empty, row);
-        const HnTileJob job(a, hn_again(j), F::ROWS, F::COLUMNS);
+        const HnTileJob job(a, hn_again(j), F::ROWS, F::COLUMNS); /* registers are too few to keep it */
         if (a.parts == 0 || hn_group_sum<GROUPS, F::COLUMNS / 2>(a, j, jobs, group, sum))
             store<F::COLUMNS>(all, job, job.row + row, sum);
     }
 }
 
-#define DEFINE_FORM(a, a_along, rows, columns)                                                   \
-    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, 1)                \
-        warpgroup_##rows##x##columns##_##a##k_f32(const __grid_constant__ HnCudaWarpgroupArgs p) \
-    {                                                                                            \
-        warpgroup_tiles<Tile<rows, columns>, a_along>(p);                                        \
+#define DEFINE_FORM(a, b, a_along, right, rows, columns)                                                      \
+    extern "C" __global__ void __launch_bounds__(Tile<rows, columns>::THREADS, Tile<rows, columns>::TOGETHER) \
+        warpgroup_##rows##x##columns##_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p)            \
+    {                                                                                                         \
+        warpgroup_tiles<Tile<rows, columns>, a_along, right>(p);                                              \
     }
-#define DEFINE(rows, columns)           \
-    DEFINE_FORM(k, true, rows, columns) \
-    DEFINE_FORM(m, false, rows, columns)
+#define DEFINE(rows, columns)                         \
+    DEFINE_FORM(k, k, true, ALONG_K, rows, columns)   \
+    DEFINE_FORM(k, n, true, ACROSS_K, rows, columns)  \
+    DEFINE_FORM(k, s, true, SPLIT, rows, columns)     \
+    DEFINE_FORM(m, k, false, ALONG_K, rows, columns)  \
+    DEFINE_FORM(m, n, false, ACROSS_K, rows, columns) \
+    DEFINE_FORM(m, s, false, SPLIT, rows, columns)
 DEFINE(128, 128)
 DEFINE(64, 64)
 

@@ -53,7 +53,7 @@ __device__ inline void end_wide(const HnCudaProductArgs &a, uint4 (&all)[4], int
                             pair(T(), v[i * 8 + 4], v[i * 8 + 5]), pair(T(), v[i * 8 + 6], v[i * 8 + 7]));
 }
 
-template <typename T, int COLUMNS>
+template <typename T, int COLUMNS, bool END>
 __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
                                   uint8_t *out)
 {
@@ -89,7 +89,7 @@ __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &j
             const int r = i * 4 + lane / 8;
             v[i] = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
         }
-        if (a.end.n > 0)
+        if (END)
             end_wide<T>(a, v, column, (int64_t)job.stack * a.m * a.n, at);
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -121,7 +121,8 @@ __device__ inline void store_any(const HnCudaProductArgs &a, const HnTileJob &jo
     }
 }
 
-template <typename T, bool A_ALONG_K, bool B_ALONG_K, int ROWS, int COLUMNS, int STAGES>
+/* END: something follows. Where nothing does, its code would be in the way of a short kernel's. */
+template <typename T, bool END, bool A_ALONG_K, bool B_ALONG_K, int ROWS, int COLUMNS, int STAGES>
 __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
 {
     using A = HnLines<2, ROWS, A_ALONG_K>;
@@ -186,24 +187,27 @@ __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
                 continue;
             uint8_t *const own = shared + (out - hn_shared(shared)) + warp * (HN_WARPGROUP_OUT / 4);
             if (all.y_wide)
-                store_wide<T, COLUMNS>(a, job, job.row + mine + warp % 4 * 16, d, own);
+                store_wide<T, COLUMNS, END>(a, job, job.row + mine + warp % 4 * 16, d, own);
             else
                 store_any<T, COLUMNS>(a, job, job.row + mine + warp % 4 * 16, d, own);
         }
     }
 }
 
-#define DEFINE_FORM(suffix, type, a, b, a_along, b_along, rows, columns)                                    \
-    extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(rows / HN_WARPGROUP_ROWS + 1), 1)   \
-        warpgroup_##rows##x##columns##_##a##b##_##suffix(const __grid_constant__ HnCudaWarpgroupArgs p)     \
-    {                                                                                                       \
-        warpgroup_tiles<type, a_along, b_along, rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns)>(p); \
+#define DEFINE_FORM(suffix, type, form, end, a_along, b_along, rows, columns)                                    \
+    extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(rows / HN_WARPGROUP_ROWS + 1), 1)        \
+        warpgroup_##rows##x##columns##_##form##_##suffix(const __grid_constant__ HnCudaWarpgroupArgs p)          \
+    {                                                                                                            \
+        warpgroup_tiles<type, end, a_along, b_along, rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns)>(p); \
     }
-#define DEFINE_TILE(suffix, type, rows, columns)                \
-    DEFINE_FORM(suffix, type, k, k, true, true, rows, columns)  \
-    DEFINE_FORM(suffix, type, k, n, true, false, rows, columns) \
-    DEFINE_FORM(suffix, type, m, k, false, true, rows, columns) \
-    DEFINE_FORM(suffix, type, m, n, false, false, rows, columns)
+#define DEFINE_FORMS(suffix, type, a, b, a_along, b_along, rows, columns)   \
+    DEFINE_FORM(suffix, type, a##b, false, a_along, b_along, rows, columns) \
+    DEFINE_FORM(suffix, type, a##b##_end, true, a_along, b_along, rows, columns)
+#define DEFINE_TILE(suffix, type, rows, columns)                 \
+    DEFINE_FORMS(suffix, type, k, k, true, true, rows, columns)  \
+    DEFINE_FORMS(suffix, type, k, n, true, false, rows, columns) \
+    DEFINE_FORMS(suffix, type, m, k, false, true, rows, columns) \
+    DEFINE_FORMS(suffix, type, m, n, false, false, rows, columns)
 #define DEFINE(suffix, type)            \
     DEFINE_TILE(suffix, type, 128, 256) \
     DEFINE_TILE(suffix, type, 128, 128) \
