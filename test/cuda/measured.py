@@ -51,10 +51,13 @@ def table():
             rate = f"{k['tflops']:.1f} TFLOP/s" if k["tflops"] >= 5 else ""
             share = f"{k['of_copy']:.2f}" if k["of_copy"] >= 0.1 else ""
             lines.append(f"| {k['name']} | {k['us']:.1f} us | {share} | {rate} | {peer} |")
-    lines += ["", "| model, batch 1 | a run, results on the host |", "|---|--:|"]
-    for m in r["models"]:
-        if "latency_ms" in m:
-            lines.append(f"| {m['model']} | {m['latency_ms']:.3f} ms |")
+    if any("latency_ms" in m for m in r["models"]):
+        lines += ["", "| model, batch 1 | a run, results on the host |", "|---|--:|"]
+        lines += [f"| {m['model']} | {m['latency_ms']:.3f} ms |" for m in r["models"] if "latency_ms" in m]
+    if r.get("networks"):
+        lines += ["", "| network | type | batch | a run | its kernels | of PyTorch's time |", "|---|---|--:|--:|--:|--:|"]
+        lines += [f"| {n['network']} | {n['precision']} | {n['batch']} | {n['ms']:.3f} ms | {n['kernels_ms']:.3f} ms | "
+                  f"{n['ms'] / n['peer_ms']:.2f} |" for n in r["networks"]]
     return "\n".join(lines) + "\n"
 
 
