@@ -322,6 +322,20 @@ static void test_shapes(void)
     place_close(&p);
 }
 
+/* As the reference computes it, in one launch. */
+static void in_one_launch(const char *text)
+{
+    Place p;
+    place_open(&p, text);
+    HnSession *s = place_session(&p);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    start_counting();
+    run_close(&p, s, in, 1e-4, 1e-5);
+    g_assert_cmpint(calls.launches, ==, 1);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* What follows a convolution is computed along with it, by whichever kernel: one launch. */
 static void test_behind_conv(void)
 {
@@ -342,15 +356,7 @@ static void test_behind_conv(void)
             g_strdup_printf("opset 17 graph g(%%x:f32[1,32,9,11], %%r:f32[1,32,9,11]) -> (%%y) { %%a = "
                             "Conv(%%x, %s %s }",
                             conv, behind[i / G_N_ELEMENTS(convs)]);
-        Place p;
-        place_open(&p, text);
-        HnSession *s = place_session(&p);
-        g_autoptr(GPtrArray) in = test_inputs(s, 3);
-        start_counting();
-        run_close(&p, s, in, 1e-4, 1e-5);
-        g_assert_cmpint(calls.launches, ==, 1);
-        hn_session_free(s);
-        place_close(&p);
+        in_one_launch(text);
     }
 }
 
@@ -363,15 +369,7 @@ static void test_behind_product(void)
         g_autofree char *text = g_strdup_printf("opset 20 graph g(%%x:f32[24,64], %%r:f32[24,48]) -> (%%y) { %%a = %s "
                                                 "%%b = Add(%%a, d:f32[48]) %%c = Relu(%%b) %%y = Add(%%c, %%r) }",
                                                 nodes[i]);
-        Place p;
-        place_open(&p, text);
-        HnSession *s = place_session(&p);
-        g_autoptr(GPtrArray) in = test_inputs(s, 3);
-        start_counting();
-        run_close(&p, s, in, 1e-4, 1e-5);
-        g_assert_cmpint(calls.launches, ==, 1);
-        hn_session_free(s);
-        place_close(&p);
+        in_one_launch(text);
     }
 }
 
