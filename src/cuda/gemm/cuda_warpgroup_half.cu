@@ -16,8 +16,6 @@ __device__ inline uint32_t pair(hn_bf16, float a, float b)
     return *reinterpret_cast<const uint32_t *>(&v);
 }
 
-/* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. An addend is one
- * for each column. */
 /* Four times 16 bytes of results, of columns from `column` on: at(i) says where in stack `base`, below 0 where there
  * are none. They go through what follows as if it were nodes of their own, their operands all on their way at once. */
 template <typename T, class At>
@@ -53,6 +51,8 @@ __device__ inline void end_wide(const HnCudaProductArgs &a, uint4 (&all)[4], int
                             pair(T(), v[i * 8 + 4], v[i * 8 + 5]), pair(T(), v[i * 8 + 6], v[i * 8 + 7]));
 }
 
+/* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. An addend is one
+ * for each column. */
 template <typename T, int COLUMNS, bool END>
 __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
                                   uint8_t *out)
@@ -97,6 +97,7 @@ __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &j
                 *reinterpret_cast<uint4 *>(y + at(i)) = v[i];
     }
 }
+
 /* The same for all other results: 32 columns of sums at a time. */
 template <typename T, int COLUMNS>
 __device__ inline void store_any(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
