@@ -5,6 +5,8 @@
 #define ALIGN ((gsize)64)
 #define WORK ((gsize)1 << 22) /* looks at blocks placed so far, beyond which gaps are no longer searched */
 #define WORK_EACH 100         /* as many more for each block */
+#define CLOSE 32              /* an arena that is larger than what is alive at once by more than such a part ... */
+#define MANY 4000             /* ... of no more blocks than that is planned in another order, too */
 
 static int by_size(const void *a, const void *b)
 {
@@ -252,21 +254,11 @@ static void pile(HnBlock *const *order, int done, int n, int steps)
     g_free(h.all);
 }
 
-gsize hn_memory_plan(HnBlock *blocks, int all)
+/* The first n blocks of that order, one after the other; the bytes needed. */
+static gsize place(HnBlock *blocks, int all, HnBlock *const *order, int n)
 {
-    g_autofree HnBlock **order = g_new(HnBlock *, (gsize)all + 1);
-    gsize sum = 0, end = 0;
-    int n = all, done = 0;
-    for (int i = 0; i < all; i++) {
-        order[i] = &blocks[i];
-        order[i]->offset = 0;
-        if (blocks[i].bytes > G_MAXSIZE / 2 || sum > G_MAXSIZE / 2)
-            return G_MAXSIZE;
-        sum += rounded(blocks[i].bytes);
-    }
-    qsort(order, (size_t)all, sizeof *order, by_size);
-    while (n > 0 && order[n - 1]->bytes == 0) /* nothing fits anywhere */
-        n--;
+    gsize end = 0;
+    int done = 0;
     Placed placed;
     placed_init(&placed, blocks, all);
     for (; done < n && placed.work < WORK + WORK_EACH * (gsize)n; done++) {
@@ -281,19 +273,88 @@ gsize hn_memory_plan(HnBlock *blocks, int all)
     return end;
 }
 
+/* Bytes alive at each step. */
+static gsize *alive_of(const HnBlock *blocks, int n)
+{
+    const int steps = steps_of(blocks, n);
+    gsize *alive = g_new0(gsize, (gsize)steps + 1);
+    for (int i = 0; i < n; i++) {
+        alive[blocks[i].first] += rounded(blocks[i].bytes);
+        alive[blocks[i].last + 1] -= rounded(blocks[i].bytes);
+    }
+    for (int i = 1; i < steps; i++)
+        alive[i] += alive[i - 1];
+    return alive;
+}
+
+/* Blocks with the most that is alive at one of their steps. */
+typedef struct {
+    HnBlock *block;
+    gsize most;
+} Pressed;
+
+/* What lives where most is alive comes first, the longest of it. */
+static int by_pressure(const void *a, const void *b)
+{
+    const Pressed *x = a, *y = b;
+    if (x->most != y->most)
+        return x->most < y->most ? 1 : -1;
+    const int apart = (y->block->last - y->block->first) - (x->block->last - x->block->first);
+    return apart != 0 ? apart : by_size(&x->block, &y->block);
+}
+
+static void sort_by_pressure(HnBlock **order, int n, const HnBlock *blocks, int all)
+{
+    g_autofree gsize *alive = alive_of(blocks, all);
+    g_autofree Pressed *p = g_new0(Pressed, (gsize)n);
+    for (int i = 0; i < n; i++) {
+        p[i].block = order[i];
+        for (int k = order[i]->first; k <= order[i]->last; k++)
+            p[i].most = larger(p[i].most, alive[k]);
+    }
+    qsort(p, (size_t)n, sizeof *p, by_pressure);
+    for (int i = 0; i < n; i++)
+        order[i] = p[i].block;
+}
+
+/* The other order, where the one by size left gaps: what is placed then is `end` bytes. */
+static gsize place_otherwise(HnBlock *blocks, int all, HnBlock **order, int n, gsize end)
+{
+    g_autofree gsize *offset = g_new(gsize, (gsize)all);
+    for (int i = 0; i < all; i++)
+        offset[i] = blocks[i].offset;
+    sort_by_pressure(order, n, blocks, all);
+    const gsize other = place(blocks, all, order, n);
+    for (int i = 0; other >= end && i < all; i++)
+        blocks[i].offset = offset[i];
+    return MIN(end, other);
+}
+
+gsize hn_memory_plan(HnBlock *blocks, int all)
+{
+    g_autofree HnBlock **order = g_new(HnBlock *, (gsize)all + 1);
+    gsize sum = 0;
+    int n = all;
+    for (int i = 0; i < all; i++) {
+        order[i] = &blocks[i];
+        order[i]->offset = 0;
+        if (blocks[i].bytes > G_MAXSIZE / 2 || sum > G_MAXSIZE / 2)
+            return G_MAXSIZE;
+        sum += rounded(blocks[i].bytes);
+    }
+    qsort(order, (size_t)all, sizeof *order, by_size);
+    while (n > 0 && order[n - 1]->bytes == 0) /* nothing fits anywhere */
+        n--;
+    const gsize end = place(blocks, all, order, n), floor = hn_memory_floor(blocks, all);
+    return n > MANY || end <= floor + floor / CLOSE ? end : place_otherwise(blocks, all, order, n, end);
+}
+
 gsize hn_memory_floor(const HnBlock *blocks, int n)
 {
     const int steps = steps_of(blocks, n);
     gsize floor = 0;
-    g_autofree gssize *change = g_new0(gssize, (gsize)steps + 1);
-    for (int i = 0; i < n; i++) {
-        change[blocks[i].first] += (gssize)rounded(blocks[i].bytes);
-        change[blocks[i].last + 1] -= (gssize)rounded(blocks[i].bytes);
-    }
-    gssize alive = 0;
-    for (int i = 0; i < steps; i++) {
-        alive += change[i];
-        floor = larger(floor, (gsize)alive);
-    }
+    g_autofree gsize *alive = alive_of(blocks, n);
+    for (int i = 0; i < steps; i++)
+        floor = larger(floor, alive[i]);
     return floor;
 }

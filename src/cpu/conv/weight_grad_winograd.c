@@ -24,7 +24,8 @@
 #define POINTS 36
 #define ROUND HN_WEIGHT_GRAD_ROUND
 #define BLOCK_BYTES 5e5 /* V and Y of a block of tiles, in the second cache beside M ... */
-#define LEAST_TILES 32  /* M is read and written for each block */
+#define LEAST_TILES 32  /* M is read and written for each block ... */
+#define FEWEST_TILES 16 /* ... and V and Y take no more memory than what they are made of, but for such blocks */
 #define MOST_BYTES 16e6 /* ... or as large as that, which is read once for each block */
 /* Cycles of a tile's transforms, of a vector of the source and of dy; of an M's float that is transformed back */
 #define IN_CYCLES 200
@@ -131,18 +132,20 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     c->v_pitch = ((p->in_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->y_pitch = ((p->out_channels + ROUND - 1) / ROUND | 1) * ROUND;
     const double bytes = MAX(BLOCK_BYTES, MIN((double)c->part * sizeof(float), MOST_BYTES));
-    const int64_t most =
-        MAX((int64_t)(bytes / ((double)(c->v_pitch + c->y_pitch) * POINTS * sizeof(float))), LEAST_TILES);
+    const double tile = (double)(c->v_pitch + c->y_pitch) * POINTS * sizeof(float);
+    c->threads = hn_cpu_threads_for(s, flops / 3);
+    const int64_t buffers = c->parts >= c->threads ? c->threads : 1;
+    const double own = ((double)x->bytes + (double)dy->bytes) / (double)buffers;
+    const double most_tiles = MIN(MAX(bytes / tile, LEAST_TILES), own / tile);
+    const int64_t most = MAX((int64_t)most_tiles, FEWEST_TILES);
     const int64_t share = (c->tiles + c->parts - 1) / c->parts, blocks = (share + most - 1) / most;
     c->block = (share + blocks - 1) / blocks;
     c->v_plane = (c->block | 1) * c->v_pitch;
     c->y_plane = (c->block | 1) * c->y_pitch;
     c->floats = POINTS * (c->v_plane + c->y_plane);
-    c->threads = hn_cpu_threads_for(s, flops / 3);
     s->in[0].want = hn_layout_last(x);
     s->in[1].want = hn_layout_last(dy);
     s->in[2].unread = TRUE;
-    const int64_t buffers = c->parts >= c->threads ? c->threads : 1;
     s->scratch_bytes = (gsize)(c->parts * c->part + buffers * c->floats) * sizeof(float);
     return TRUE;
 }
