@@ -167,9 +167,11 @@ class Guard:
         shutil.rmtree(out, ignore_errors=True)
         subprocess.run([self.tool("hone-run"), model, "--data", test_set, "--out", out], capture_output=True, check=False)
         files = glob.glob(os.path.join(out, "**", "output_*.pb"), recursive=True)
+        tensors = []  # all of them now: the next run takes the folder
         for f in sorted(files, key=lambda f: int(f.rsplit("_", 1)[1][:-3])):
             with open(f, "rb") as g:
-                yield numpy_helper.to_array(onnx.TensorProto.FromString(g.read()))
+                tensors.append(numpy_helper.to_array(onnx.TensorProto.FromString(g.read())))
+        return tensors
 
     def profile(self, model):
         tops, agreements = [], []
