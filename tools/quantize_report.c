@@ -8,6 +8,8 @@
 #include "hone_quantize.h"
 #include "verdict.h"
 
+#define LEAST_TURNED 0.002 /* that is told */
+
 static const HnColumn columns[] = {
     { "name", "node", HN_COL_TEXT },
     { "op", "type", HN_COL_TEXT },
@@ -158,6 +160,7 @@ static void add_outputs(const Quantize *q, HnReport *report)
         json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
         json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
         hn_json_set_number(row, "top1", q->looked ? o->top1 : NAN);
+        hn_json_set_number(row, "turned", q->looked ? o->turned : NAN);
         hn_json_set_number(row, "r2_lost", q->looked ? 1 - o->r2 : NAN);
         hn_json_set_number(row, "worst_r2_lost", q->looked ? 1 - o->worst_r2 : NAN);
         hn_json_set_number(row, "scores", q->looked ? o->scores : NAN);
@@ -200,9 +203,20 @@ static char *drops(const Quantize *q)
     return g_string_free(text, FALSE);
 }
 
+/* What few rows of classes leave open; may be empty. */
+static char *turned(const Quantize *q)
+{
+    double most = 0;
+    for (int k = 0; q->looked && k < hn_scorer_n_outputs(q->scorer); k++)
+        most = fmax(most, hn_scorer_output(q->scorer, k)->turned);
+    return most >= LEAST_TURNED
+               ? g_strdup_printf("; by the margins of these few, some %.2g %% of others change class", most * 100)
+               : g_strdup("");
+}
+
 static void tell_accuracy(const Quantize *q, HnReport *report)
 {
-    g_autofree char *on = judged_on(q), *loss = NULL, *goals = NULL;
+    g_autofree char *on = judged_on(q), *loss = NULL, *goals = NULL, *open = NULL;
     if (q->search.plan == NULL) {
         goals = quantize_goals(q);
         hn_report_fact(report, "accuracy", "no choice keeps the loss within %s, on %s", goals, on);
@@ -213,7 +227,8 @@ static void tell_accuracy(const Quantize *q, HnReport *report)
         return;
     }
     loss = drops(q);
-    hn_report_fact(report, "accuracy", "%s, SQNR %.1f dB, on %s", loss, q->search.score.sqnr, on);
+    open = turned(q);
+    hn_report_fact(report, "accuracy", "%s, SQNR %.1f dB, on %s%s", loss, q->search.score.sqnr, on, open);
 }
 
 static const char *reason_text(const char *why)

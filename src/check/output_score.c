@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/margins.h"
+
 #define DENSE 2        /* how much more the mean of strong scores may change than the best ones */
 #define SPREAD 2       /* times the root mean square over samples stand for the largest, where there are many */
 #define BEST 10        /* scores that stand for the strong ones where there are none */
@@ -17,6 +19,7 @@
 #define EXACT 0.9      /* of those that may stand for something else, as results show */
 #define NONE_PART 0.01 /* of all numbers' root mean square is the size of those that are 0 throughout */
 #define FEW_VALUES 16  /* elements for each value, at least, where labels are few */
+#define TURN_PART 0.25 /* of what margins let expect is sure: of 8 rows it may be a quarter as many */
 
 /* --- one sample after the other ----------------------------------------------------------------------------------- */
 
@@ -48,6 +51,7 @@ struct HnOutputSums {
     gboolean lost, labelled; /* something of it is not there; its classes are known */
     gboolean there;          /* in some sample */
     int64_t n;               /* elements */
+    HnMargins *margins;      /* of classes; NULL: none, or nothing of another model was added */
     GHashTable *values;      /* Value * of each label that the original gives; NULL: too many, or known by labels */
     Value *last;             /* the one before: neighbours are mostly alike */
     Group *group;
@@ -72,9 +76,24 @@ void hn_output_sums_free(HnOutputSums *s)
     if (s == NULL)
         return;
     g_clear_pointer(&s->values, g_hash_table_unref);
+    g_free(s->margins);
     g_free(s->group);
     g_free(s->own);
     g_free(s);
+}
+
+static void add_margins(HnOutputSums *s, const HnTensor *got, const HnTensor *want, int64_t rows, int64_t n)
+{
+    g_autofree double *g = g_new(double, (gsize)n + 1), *w = g_new(double, (gsize)n + 1);
+    if (s->margins == NULL)
+        s->margins = g_new0(HnMargins, 1);
+    for (int64_t r = 0; r < rows && s->margins->n <= HN_MOST_MARGINS; r++) {
+        for (int64_t i = 0; i < n; i++) {
+            g[i] = hn_number_at(got, r * n + i);
+            w[i] = hn_number_at(want, r * n + i);
+        }
+        hn_margins_add(s->margins, g, w, (gsize)n);
+    }
 }
 
 static void add_classes(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
@@ -90,6 +109,8 @@ static void add_classes(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
         s->rows++;
     }
     s->labelled = s->labelled || label != NULL;
+    if (got != NULL && got->n == want->n)
+        add_margins(s, got, want, rows, n);
 }
 
 static gboolean same_label(const HnTensor *a, const HnTensor *b, int64_t i)
@@ -506,6 +527,13 @@ static double lost_values(const HnOutputSums *s)
     return most;
 }
 
+/* Part of rows that are expected to have another class than the original gives; NaN: rows are enough to count, or are
+ * held against labels. */
+static double turned_of(const HnOutputSums *s)
+{
+    return s->margins != NULL && !s->labelled ? hn_margins_turned(s->margins) : NAN;
+}
+
 /* NaN: it has no classes. */
 static double top1_of(const HnOutputSums *s)
 {
@@ -514,7 +542,8 @@ static double top1_of(const HnOutputSums *s)
         return NAN;
     if (s->rows == 0)
         return kind == HN_OUTPUT_LABELS && s->there ? 1 : NAN;
-    return fmin((double)s->right / (double)s->rows, 1 - CLASS_PART * lost_values(s));
+    const double turned = turned_of(s), sure = isnan(turned) ? 1 : 1 - TURN_PART * turned;
+    return fmin(fmin((double)s->right / (double)s->rows, sure), 1 - CLASS_PART * lost_values(s));
 }
 
 void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
@@ -522,6 +551,7 @@ void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
     double worst, lost;
     const double r2 = r2_of(s, &worst, &lost);
     *score = (HnOutputScore){ .top1 = top1_of(s),
+                              .turned = turned_of(s),
                               .cos = s->n_cos > 0 ? s->cos / s->n_cos : NAN,
                               .worst_cos = s->worst_cos,
                               .scores = scores_of(s),

@@ -16,6 +16,9 @@
  * A number that may stand for something else (HnChannelKinds.none) has no part in the size where most of the results
  * have it, to the bit, where the original has it.
  *
+ * Classes. The part of rows whose largest score is in the same place; of at most HN_MOST_MARGINS rows that no label
+ * judges, also 1 minus a quarter of the part that is expected to move (check/margins.h): so few show no less loss.
+ *
  * Names. The part that is another one counts, with a tenth.
  *
  * Labels. The part that is equal; where values are few, that of each value by itself counts, too, with a tenth and
@@ -30,11 +33,12 @@ G_BEGIN_DECLS
 
 typedef struct {
     double top1, cos, worst_cos, scores, r2; /* as in HnScore; NaN: it has none */
-    double worst_r2;                         /* of a single sample, whole */
-    double lost;                             /* 1 - r2, of classes the whole of it, too */
-    double signal, noise;                    /* sums of squares */
-    double own_signal, own_noise;            /* of elements that are not still */
-    int64_t n;                               /* elements of the original's; 0: it is judged by nothing */
+    double turned;                /* part of few rows of classes that is expected to be of another one; NaN */
+    double worst_r2;              /* of a single sample, whole */
+    double lost;                  /* 1 - r2, of classes the whole of it, too */
+    double signal, noise;         /* sums of squares */
+    double own_signal, own_noise; /* of elements that are not still */
+    int64_t n;                    /* elements of the original's; 0: it is judged by nothing */
 } HnOutputScore;
 
 typedef struct HnOutputSums HnOutputSums;

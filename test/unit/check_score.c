@@ -7,6 +7,9 @@
 #include "op/infer.h"
 #include "score_case.h"
 
+/* %z is %x with errors of that size that have nothing to do with it */
+#define NOISE_OF(size) "%f = Mul(%x, q:f32={911})\n%n = Sin(%f)\n%e = Mul(%n, p:f32={" #size "})\n%z = Add(%x, %e)\n"
+
 static double quality(HnRng *rng, int s, int64_t i)
 {
     (void)s, (void)i;
@@ -231,6 +234,14 @@ static const Case cases[] = {
       "%y = Identity(%x)",
       { NOISE(0.1) "%y = Identity(%z)", "%y = Mul(%x, p:f32={1.05})" },
       { "%y = Neg(%x)", "%y = Gather(%x, p:i64[10]={1,2,3,4,5,6,7,8,9,0}) axis=1", "%y = Mul(%x, p:f32={0.5})" } },
+    { "few rows of logits",
+      "f32[1,40]",
+      8,
+      normal,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { NOISE_OF(0.005) "%y = Identity(%z)", NOISE_OF(0.02) "%y = Identity(%z)" },
+      { NOISE_OF(0.1) "%y = Identity(%z)" } },
     { "logits, and classes that can't be",
       "f32[1,40]",
       10,
