@@ -11,7 +11,7 @@
 #define FLOOR 0.1      /* of their root mean square: numbers that vary less are told no finer */
 #define VARIES 5       /* deviations are that at most, ... */
 #define MANY_SAMPLES 8 /* ... where so many show it, ... */
-#define STILL 1e-5     /* ... and it is more than that of the root mean square */
+#define STILL 3e-6     /* ... and it is more than that of the root mean square: 50 roundings of f32 */
 #define WORST 16       /* times the mean square of all errors that of a single sample may be */
 #define CLASS_PART 0.1 /* of the loss of classes, and of a label's elements, counts */
 #define MOST_LOSS 1e9  /* of r2: what is not there, or no number */

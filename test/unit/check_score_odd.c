@@ -99,6 +99,13 @@ static double log_probability(HnRng *rng, int s, int64_t i)
     return i % 5 == 4 ? -INFINITY : hn_rng_normal(rng) * 3 - (i % 5 == s % 4 ? 0 : 8);
 }
 
+/* What varies is 160 roundings of what stays. */
+static double pressure(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return 1000 + 0.01 * hn_rng_normal(rng);
+}
+
 /* Of a room in kelvin: what varies is far below what stays. */
 static double temperature(HnRng *rng, int s, int64_t i)
 {
@@ -219,6 +226,14 @@ static const Case cases[] = {
       { "%y = Add(%x, p:f32={0.1})", "%y = Mul(%x, p:f32={1.0003})" },
       { "%z = Mul(%x, p:f32={0})\n%y = Add(%z, q:f32={300})", "%y = Add(%x, p:f32={2})",
         "%y = Sub(p:f32={600}, %x)" } },
+    { "pressures that hardly vary at all",
+      "f32[1,1]",
+      24,
+      pressure,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32={0.001})" },
+      { "%z = Mul(%x, p:f32={0})\n%y = Add(%z, q:f32={1000})", "%y = Add(%x, p:f32={0.02})" } },
     { "two classes that rise and fall together",
       "f32[1,2]",
       24,
