@@ -52,14 +52,15 @@ static gboolean open_scorer(Quantize *q, GError **error)
         quantize_open_given(q, error); /* not the prepared one: what preparing broke would not be seen */
     if (given == NULL)
         return FALSE;
-    const guint64 start = hn_now_ns();
+    hn_tune_cost_start(&q->samples_cost);
     q->scorer = hn_scorer_new(g_steal_pointer(&given), q->data, q->held_first, q->held, &o, error);
     if (q->scorer == NULL) {
         if (q->reserve > 0 && error != NULL && g_error_matches(*error, HN_ERROR, HN_ERROR_BUDGET))
             g_prefix_error(error, "running the model: ");
         return FALSE;
     }
-    q->sample_seconds = (double)(hn_now_ns() - start) * 1e-9 / (double)MAX(q->held, 1);
+    hn_tune_cost_stop(&q->samples_cost);
+    q->sample_seconds = q->samples_cost.seconds / (double)MAX(q->held, 1);
     q->so = (HnSearchOptions){ .open = quantize_open_prepared,
                                .data = q,
                                .scorer = q->scorer,

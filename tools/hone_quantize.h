@@ -85,8 +85,9 @@ typedef struct {
     HnSearch safe;          /* what was found from there */
     HnModel *safe_result;   /* before anything was repaired; NULL: none */
     HnQuantLog safe_log;
-    double safe_seconds;         /* that making it takes */
+    HnTuneCost safe_cost;        /* of making it */
     double sample_seconds;       /* that the original takes for a sample, opening it included */
+    HnTuneCost samples_cost;     /* of all that are held out */
     gboolean is_safe;            /* q->result is that one */
     gboolean cut;                /* calibration or repairs had no time for all that they would have tried */
     guint repairs_wanted;        /* set of bits */

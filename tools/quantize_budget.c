@@ -1,5 +1,4 @@
 /* hone-quantize: --time-budget covers all of it. A safe plan comes first, and is written if nothing better is known. */
-#include "base/clock.h"
 #include "hone_quantize.h"
 
 #define SAFE_LEFT 0.08 /* of the whole time: what the search for a safe plan leaves; without one nothing is written */
@@ -44,12 +43,12 @@ static gboolean search(Quantize *q, GError **error)
 /* Its model, and how long that and counting its bytes take. What is too large is none. */
 static gboolean build(Quantize *q, GError **error)
 {
-    const guint64 start = hn_now_ns();
     gsize bytes;
+    hn_tune_cost_start(&q->safe_cost);
     q->safe_result = hn_quant_build(q->safe.plan, &q->so, &q->safe_log, error);
     if (q->safe_result == NULL || !hn_onnx_size(q->safe_result, q->ctx->budget, &bytes, error))
         return FALSE;
-    q->safe_seconds = (double)(hn_now_ns() - start) * 1e-9;
+    hn_tune_cost_stop(&q->safe_cost);
     const gboolean larger = bytes >= q->file_before && !q->p->allow_larger && !q->p->force;
     if (larger || (q->most_bytes > 0 && bytes > q->most_bytes))
         g_clear_pointer(&q->safe_result, hn_model_free);
@@ -103,7 +102,10 @@ void quantize_take_safe(Quantize *q)
 
 double quantize_reserve_write(const Quantize *q)
 {
-    return q->limits.last == 0 ? 0 : LEAST_WRITE + WRITES * q->safe_seconds + WRITE_RUNS * q->sample_seconds;
+    if (q->limits.last == 0)
+        return 0;
+    const double sample = hn_tune_again(&q->limits, &q->samples_cost) / (double)MAX(q->held, 1);
+    return LEAST_WRITE + WRITES * hn_tune_again(&q->limits, &q->safe_cost) + WRITE_RUNS * sample;
 }
 
 double quantize_reserve(const Quantize *q)

@@ -1,12 +1,15 @@
 #include "tune/tune_budget.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 
 #define RACE_PART 0.25 /* of the whole time: for races at the end ... */
 #define RACE_MOST 12.0 /* ... seconds at most */
+#define TELLING 0.05   /* seconds of a phase that tell how slow it is */
+#define SLOWEST 8.0    /* what waits for a disk, or for a program, is not that slow everywhere */
 
 /* A thread that sleeps until a phase is over. */
 struct HnTuneWatch {
@@ -43,6 +46,41 @@ static void wait_for(HnTuneWatch *w, gint64 end)
     g_mutex_unlock(&w->lock);
 }
 
+/* Programs that were waited for count as its thread's work. */
+static double worked(void)
+{
+    struct rusage others;
+    const gboolean told = getrusage(RUSAGE_CHILDREN, &others) == 0;
+    const struct timeval user = told ? others.ru_utime : (struct timeval){ 0 };
+    return (double)hn_thread_cpu_ns() * 1e-9 + (double)user.tv_sec + (double)user.tv_usec * 1e-6;
+}
+
+void hn_tune_cost_start(HnTuneCost *c)
+{
+    *c = (HnTuneCost){ -(double)hn_now_ns() * 1e-9, -worked() };
+}
+
+void hn_tune_cost_stop(HnTuneCost *c)
+{
+    c->seconds += (double)hn_now_ns() * 1e-9;
+    c->worked += worked();
+}
+
+double hn_tune_again(const HnTuneBudget *b, const HnTuneCost *c)
+{
+    return fmax(c->seconds, c->worked * b->slowness);
+}
+
+/* The phase that goes on is over. */
+static void learn_slowness(HnTuneBudget *b)
+{
+    if (b->end == 0)
+        return;
+    hn_tune_cost_stop(&b->phase);
+    if (b->phase.seconds >= TELLING)
+        b->slowness = b->phase.seconds / fmax(b->phase.worked, b->phase.seconds / SLOWEST);
+}
+
 void hn_tune_start(HnTuneBudget *b)
 {
     if (b->end == 0 && b->last == 0 && b->seconds > 0)
@@ -75,6 +113,7 @@ void hn_tune_phase(HnTuneBudget *b, double part, double reserve)
     (void)hn_tune_phase_end(b);
     const double seconds = fmax(part * (hn_tune_left(b) - reserve), 0);
     b->end = MAX(hn_now_ns() + (guint64)(seconds * 1e9), 1);
+    hn_tune_cost_start(&b->phase);
     if (b->watch != NULL)
         wait_for(b->watch, g_get_monotonic_time() + (gint64)(seconds * 1e6));
 }
@@ -85,6 +124,7 @@ gboolean hn_tune_phase_end(HnTuneBudget *b)
         return FALSE;
     if (b->watch != NULL)
         wait_for(b->watch, 0);
+    learn_slowness(b);
     b->end = 0;
     b->late = FALSE;
     return b->halt != NULL && g_atomic_int_compare_and_exchange(b->halt, HN_HALT_PHASE, HN_HALT_NOT);

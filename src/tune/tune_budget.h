@@ -4,6 +4,9 @@
  *
  * A job that must not be late gives its phases a time each. A phase whose time is over is halted wherever it is,
  * between two nodes of a run, too: what it was doing fails with a BUDGET error, and the job goes on with what it has.
+ *
+ * What is still to be done is told by what it took before. A machine may have become busy since: each phase shows how
+ * much of a processor its thread, which has part in all work, is given.
  */
 #pragma once
 
@@ -14,6 +17,14 @@ G_BEGIN_DECLS
 
 typedef struct HnTuneWatch HnTuneWatch;
 
+/* What something took, up to hn_tune_cost_stop(): seconds of the clock, and those that its thread worked. */
+typedef struct {
+    double seconds, worked;
+} HnTuneCost;
+
+void hn_tune_cost_start(HnTuneCost *c);
+void hn_tune_cost_stop(HnTuneCost *c); /* from the same thread */
+
 typedef struct {
     HnBudget *memory; /* may be NULL */
     double seconds;   /* 0: no limit */
@@ -22,6 +33,8 @@ typedef struct {
     gint *halt;       /* what halts the work (HnProgress.cancel); NULL: phases are not halted, they ask */
     guint64 last;     /* the end of it all, where phases have their own; 0: there are none */
     HnTuneWatch *watch;
+    HnTuneCost phase; /* of the phase that goes on */
+    double slowness;  /* seconds for one of work in the last phase that told it; 0: none did */
 } HnTuneBudget;
 
 /* The seconds count from now on. Once started it goes on. */
@@ -35,6 +48,8 @@ void hn_tune_phase(HnTuneBudget *b, double part, double reserve);
 gboolean hn_tune_phase_end(HnTuneBudget *b);
 /* It is over. TRUE, and *failure is none any more: that is what it came of. */
 gboolean hn_tune_was_cut(HnTuneBudget *b, GError **failure);
+/* Seconds that what cost this takes as the last phase went: no less than it took. */
+double hn_tune_again(const HnTuneBudget *b, const HnTuneCost *c);
 /* Seconds up to the end of it all; infinite: no limit. */
 double hn_tune_left(const HnTuneBudget *b);
 /* Seconds of the whole time that a race at the end may take; 0: no limit. */

@@ -326,6 +326,38 @@ static void test_phases(void)
     hn_tune_clear(&b);
 }
 
+/* A phase of so many seconds, in which the thread works or sleeps; seconds for one of work. */
+static double phase_of(HnTuneBudget *b, double seconds, gboolean work)
+{
+    HnTuneCost c;
+    hn_tune_phase(b, 1, 0);
+    hn_tune_cost_start(&c);
+    const guint64 end = hn_now_ns() + (guint64)(seconds * 1e9);
+    while (hn_now_ns() < end)
+        if (!work)
+            g_usleep(1000);
+    hn_tune_cost_stop(&c);
+    (void)hn_tune_phase_end(b);
+    return c.seconds / c.worked;
+}
+
+/* What is still to be done takes longer where a thread is given less of a processor than it was. */
+static void test_slowness(void)
+{
+    const HnTuneCost c = { .seconds = 1, .worked = 0.75 };
+    HnTuneBudget b = { .seconds = 3600 };
+    g_assert_cmpfloat(hn_tune_again(&b, &c), ==, 1); /* nothing is known */
+    hn_tune_start_at(&b, hn_now_ns());
+    phase_of(&b, 0.1, FALSE);
+    g_assert_cmpfloat_with_epsilon(hn_tune_again(&b, &c), 6, 1e-6); /* eight times is the most */
+    phase_of(&b, 0.001, TRUE);
+    g_assert_cmpfloat_with_epsilon(hn_tune_again(&b, &c), 6, 1e-6); /* too short to tell */
+    const double now = fmin(phase_of(&b, 0.2, TRUE), 8);
+    g_assert_cmpfloat_with_epsilon(hn_tune_again(&b, &c) / fmax(now * 0.75, 1), 1, 0.2);
+    g_assert_cmpfloat(hn_tune_again(&b, &c), >=, 1); /* no less than it took */
+    hn_tune_clear(&b);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -337,6 +369,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tune/races", test_races);
     g_test_add_func("/tune/best", test_best);
     g_test_add_func("/tune/budget", test_budget);
+    g_test_add_func("/tune/slowness", test_slowness);
     g_test_add_func("/tune/phases", test_phases);
     return g_test_run();
 }
