@@ -52,20 +52,34 @@ int64_t hn_linear_rows_feed(HnLinearRows *p, const HnTensor *x)
     return x->dims[x->ndim - 1] == p->k ? x->n / p->k : 0;
 }
 
-/* Where tap t of the window at output position `at` lies in a plane of x; -1: outside. */
-static int64_t place_of(const HnConvPlan *c, int64_t at, int64_t t)
+/* A window's taps, the last axis fastest. */
+typedef struct {
+    int64_t first[HN_MAX_RANK]; /* place of its first tap along each axis */
+    int64_t tap[HN_MAX_RANK];   /* of the one that is next */
+} Walk;
+
+static Walk walk_from(const HnConvPlan *c, int64_t at)
 {
-    int64_t place = 0, step = 1;
+    Walk w = { .tap = { 0 } };
     for (int i = c->n - 1; i >= 0; i--) {
         const HnWindowAxis *a = &c->axis[i];
-        const int64_t in = at % a->out * a->stride + t % a->kernel * a->dilation - a->pad;
-        if (in < 0 || in >= a->in)
-            return -1;
-        place += in * step;
-        step *= a->in;
+        w.first[i] = at % a->out * a->stride - a->pad;
         at /= a->out;
-        t /= a->kernel;
     }
+    return w;
+}
+
+/* Where the next tap lies in a plane of x; -1: outside. */
+static int64_t next_place(const HnConvPlan *c, Walk *w)
+{
+    int64_t place = 0;
+    for (int i = 0; i < c->n; i++) {
+        const HnWindowAxis *a = &c->axis[i];
+        const int64_t in = w->first[i] + w->tap[i] * a->dilation;
+        place = place < 0 || in < 0 || in >= a->in ? -1 : place * a->in + in;
+    }
+    for (int i = c->n - 1; i >= 0 && ++w->tap[i] == c->axis[i].kernel; i--)
+        w->tap[i] = 0;
     return place;
 }
 
@@ -83,12 +97,13 @@ void hn_linear_rows_get(const HnLinearRows *p, int64_t r, float *row)
     }
     const HnConvPlan *c = &p->plan;
     const int64_t channels = p->groups * p->k / p->taps;
+    Walk walk = walk_from(c, r % c->y_plane);
     x += r / c->y_plane * channels * c->x_plane;
     for (int64_t from = 0; from < p->taps; from += TAPS) {
         const int64_t n = MIN(TAPS, p->taps - from);
         int64_t place[TAPS];
         for (int64_t t = 0; t < n; t++)
-            place[t] = place_of(c, r % c->y_plane, from + t);
+            place[t] = next_place(c, &walk);
         for (int64_t i = 0; i < channels; i++) /* its taps are near each other */
             for (int64_t t = 0; t < n; t++)
                 row[i * p->taps + from + t] = place[t] >= 0 ? x[i * c->x_plane + place[t]] : 0;

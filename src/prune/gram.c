@@ -6,21 +6,58 @@
 #include "base/rng.h"
 #include "base/team.h"
 
-#define BATCH 8 /* rows of products() */
+#define BATCH 64         /* rows that are added together, at most: ... */
+#define TALL 8           /* rows of a tile of sums; */
+#define LEAST_BATCH TALL /* ... and at least */
+#define BLOCK 32         /* rows of sums whose x stays in the first cache */
+#define LINE 16          /* floats */
+#define ALONE 4096       /* numbers: fewer are not worth a second thread */
 
 #define HN_LOOPS "prune/gram_loops.h"
 #include "base/every_level.h"
 
-static void (*const products_at[])(float *h, int64_t ld, const float *x, int64_t ldx, const float *z, int64_t ldz,
-                                   int64_t from, int64_t to, int64_t n) = HN_TABLE_OF_LEVELS(products);
+static void (*const tile_at[])(float *y, int64_t ldy, const float *x, int64_t step, int64_t next, const float *z,
+                               int64_t ldz, int64_t m) = HN_TABLE_OF_LEVELS(tile);
+static const int64_t wide_at[] = { HN_GRAM_TILE_plain, HN_GRAM_TILE_avx2, HN_GRAM_TILE_avx512 };
 
-static void (*const apply_at[])(float *y, int64_t ldy, const float *x, int64_t ldx, const float *w, int64_t ldw,
-                                int64_t k, int64_t from, int64_t to) = HN_TABLE_OF_LEVELS(apply);
+/* --- how it lies in memory ---------------------------------------------------------------------------------------- */
+
+static int64_t whole(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of * of;
+}
+
+/* From row to row: an odd number of lines, so that a column's do not share few places of a cache. */
+static int64_t stride_of(int64_t n)
+{
+    return n <= LINE ? n : (whole(n, LINE) / LINE | 1) * LINE;
+}
+
+static int64_t batch_of(int64_t groups)
+{
+    return MAX(BATCH / groups / TALL * TALL, LEAST_BATCH);
+}
+
+/* Floats of h and x, b and y; tiles read beyond the ends of x and y. */
+typedef struct {
+    gsize h, x, b, y;
+} Parts;
+
+static Parts parts_of(int64_t k, int64_t outs, int64_t groups, gboolean wanted)
+{
+    const int64_t n = groups * batch_of(groups);
+    Parts p = { (gsize)whole(groups * k * k, LINE), (gsize)(n * stride_of(k) + LINE), 0, 0 };
+    if (wanted) {
+        p.b = (gsize)whole(groups * k * outs, LINE);
+        p.y = (gsize)(n * stride_of(outs) + LINE);
+    }
+    return p;
+}
 
 gsize hn_gram_bytes(const HnLinearRows *rows, gboolean constant, gboolean wanted)
 {
-    const gsize k = (gsize)(rows->k + constant), groups = (gsize)rows->groups, outs = (gsize)rows->outs;
-    return groups * (k * k + BATCH * k + (wanted ? k * outs + BATCH * outs : 0)) * sizeof(float);
+    const Parts p = parts_of(rows->k + constant, rows->outs, rows->groups, wanted);
+    return (p.h + p.x + p.b + p.y) * sizeof(float);
 }
 
 HnGram *hn_gram_new(const HnLinearRows *rows, gboolean constant, gboolean wanted, HnBudget *budget, GError **error)
@@ -31,16 +68,17 @@ HnGram *hn_gram_new(const HnLinearRows *rows, gboolean constant, gboolean wanted
                    .groups = rows->groups,
                    .constant = constant,
                    .wanted = wanted,
+                   .batch = batch_of(rows->groups),
                    .budget = budget };
-    const gsize all = hn_gram_bytes(rows, constant, wanted);
-    g->h = hn_budget_alloc0(budget, all, error);
+    const Parts p = parts_of(g->k, g->outs, g->groups, wanted);
+    g->h = hn_budget_alloc0(budget, hn_gram_bytes(rows, constant, wanted), error);
     if (g->h == NULL) {
         g_free(g);
         return NULL;
     }
-    g->x = g->h + g->groups * g->k * g->k;
-    g->b = g->x + g->groups * BATCH * g->k;
-    g->y = wanted ? g->b + g->groups * g->k * g->outs : NULL;
+    g->x = g->h + p.h;
+    g->b = g->x + p.x;
+    g->y = wanted ? g->b + p.b : NULL;
     g->squares = wanted ? g_new0(double, (gsize)(g->groups * g->outs)) : NULL;
     return g;
 }
@@ -50,9 +88,63 @@ void hn_gram_free(HnGram *g)
     if (g == NULL)
         return;
     hn_budget_free(g->budget, g->h);
-    hn_budget_free(g->budget, g->kept_x);
+    hn_budget_free(g->budget, g->plain);
     g_free(g->squares);
     g_free(g);
+}
+
+static float *x_of(const HnGram *g, int64_t group, int64_t row)
+{
+    return g->x + (group * g->batch + row) * stride_of(g->k);
+}
+
+static float *y_of(const HnGram *g, int64_t group, int64_t row)
+{
+    return g->y + (group * g->batch + row) * stride_of(g->outs);
+}
+
+static float *plain_of(const HnGram *g, int64_t group, int64_t row)
+{
+    return g->plain_y + (group * g->batch + row) * stride_of(g->outs);
+}
+
+/* Bytes of a row of g->below and g->above. */
+static int64_t bits_of(const HnGram *g)
+{
+    return (g->groups * g->outs + 7) / 8;
+}
+
+/* --- sums --------------------------------------------------------------------------------------------------------- */
+
+/* y[rows, columns] += x' z over `batch` rows of both; x and z begin at those rows and columns. */
+static void add_tile(const HnGram *g, float *y, int64_t ldy, const float *x, const float *z, int64_t ldz, int64_t rows,
+                     int64_t columns, int level)
+{
+    const int64_t wide = wide_at[level], ldx = stride_of(g->k);
+    float part[TALL * LINE] = { 0 };
+    if (rows >= TALL && columns >= wide) {
+        tile_at[level](y, ldy, x, ldx, 1, z, ldz, g->batch);
+        return;
+    }
+    for (int64_t i = 0; i < MIN(rows, TALL); i++)
+        memcpy(part + i * wide, y + i * ldy, (gsize)MIN(columns, wide) * sizeof *y);
+    tile_at[level](part, wide, x, ldx, 1, z, ldz, g->batch);
+    for (int64_t i = 0; i < MIN(rows, TALL); i++)
+        memcpy(y + i * ldy, part + i * wide, (gsize)MIN(columns, wide) * sizeof *y);
+}
+
+/* Rows [from, to) of y[k, n]; of a triangle, up to the diagonal and somewhat beyond. */
+static void add_products(const HnGram *g, float *y, int64_t n, const float *x, const float *z, int64_t ldz,
+                         int64_t from, int64_t to, gboolean triangle, int level)
+{
+    const int64_t wide = wide_at[level];
+    for (int64_t block = from; block < to; block += BLOCK) {
+        const int64_t end = MIN(block + BLOCK, to);
+        for (int64_t j = 0; j < (triangle ? end : n); j += wide)
+            for (int64_t i = block; i < end; i += TALL)
+                if (!triangle || j < i + TALL)
+                    add_tile(g, y + i * n + j, n, x + i, z + j, ldz, end - i, n - j, level);
+    }
 }
 
 typedef struct {
@@ -60,67 +152,180 @@ typedef struct {
     int n; /* shares */
 } Split;
 
+/* Of a part of n, in whole tiles. */
+static int64_t at_tile(double part, int64_t n)
+{
+    return part < 1 ? MIN((int64_t)((double)n * part) / TALL * TALL, n) : n;
+}
+
+static void add_squares(const HnGram *g, int64_t from, int64_t to)
+{
+    for (int64_t group = 0; group < g->groups; group++)
+        for (int64_t r = 0; r < g->held; r++) {
+            const float *y = y_of(g, group, r);
+            for (int64_t j = from; j < to; j++)
+                g->squares[group * g->outs + j] += (double)y[j] * (double)y[j];
+        }
+}
+
 static void add_share(void *data)
 {
     const Split *s = data;
     const HnGram *g = s->g;
     const int id = hn_team_share()->id, level = hn_cpu_level();
+    const double from = (double)id / s->n, to = (double)(id + 1) / s->n;
     for (int64_t i = 0; i < g->groups; i++) {
-        const float *x = g->x + i * BATCH * g->k;
-        /* shares of a triangle have the same area */
-        const int64_t from = (int64_t)((double)g->k * sqrt((double)id / s->n));
-        const int64_t to = id + 1 == s->n ? g->k : (int64_t)((double)g->k * sqrt((double)(id + 1) / s->n));
-        products_at[level](g->h + i * g->k * g->k, g->k, x, g->k, x, g->k, from, to, 0);
+        const float *x = x_of(g, i, 0);
+        if (!g->aims) /* shares of a triangle have the same area */
+            add_products(g, g->h + i * g->k * g->k, g->k, x, x, stride_of(g->k), at_tile(sqrt(from), g->k),
+                         at_tile(sqrt(to), g->k), TRUE, level);
         if (g->wanted)
-            products_at[level](g->b + i * g->k * g->outs, g->outs, x, g->k, g->y + i * BATCH * g->outs, g->outs,
-                               g->k * id / s->n, g->k * (id + 1) / s->n, g->outs);
+            add_products(g, g->b + i * g->k * g->outs, g->outs, x, y_of(g, i, 0), stride_of(g->outs),
+                         at_tile(from, g->k), at_tile(to, g->k), FALSE, level);
+        if (g->plain != NULL && !g->aims)
+            add_products(g, g->plain + i * g->k * g->outs, g->outs, x, plain_of(g, i, 0), stride_of(g->outs),
+                         at_tile(from, g->k), at_tile(to, g->k), FALSE, level);
     }
+    if (g->wanted && !g->aims)
+        add_squares(g, g->outs * id / s->n, g->outs * (id + 1) / s->n);
+}
+
+/* --- targets ------------------------------------------------------------------------------------------------------ */
+
+/* Floats of plain, plain_y and w, and bytes of below and above. */
+typedef struct {
+    gsize plain, y, w, below, above;
+} OutcomeParts;
+
+static OutcomeParts outcome_parts(const HnLinearRows *rows, gboolean constant, float lo, float hi, int64_t most)
+{
+    const gsize k = (gsize)(rows->k + constant), bytes = (gsize)((rows->groups * rows->outs + 7) / 8 * most);
+    return (OutcomeParts){ .plain = (gsize)whole(rows->groups * (int64_t)k * rows->outs, LINE),
+                           .y = (gsize)(rows->groups * batch_of(rows->groups) * stride_of(rows->outs) + LINE),
+                           .w = (gsize)rows->groups * k * (gsize)whole(rows->outs, LINE),
+                           .below = isfinite(lo) ? bytes : 0,
+                           .above = isfinite(hi) ? bytes : 0 };
+}
+
+gsize hn_gram_outcome_bytes(const HnLinearRows *rows, gboolean constant, float lo, float hi, int64_t most)
+{
+    const OutcomeParts p = outcome_parts(rows, constant, lo, hi, most);
+    return (p.plain + p.y + p.w) * sizeof(float) + p.below + p.above;
+}
+
+gboolean hn_gram_outcomes(HnGram *g, const HnLinearRows *rows, float lo, float hi, int64_t most, GError **error)
+{
+    const OutcomeParts p = outcome_parts(rows, g->constant, lo, hi, most);
+    g->plain = hn_budget_alloc0(g->budget, hn_gram_outcome_bytes(rows, g->constant, lo, hi, most), error);
+    if (g->plain == NULL)
+        return FALSE;
+    g->plain_y = g->plain + p.plain;
+    g->w = g->plain_y + p.y;
+    g->below = p.below > 0 ? (guint8 *)(g->w + p.w) : NULL;
+    g->above = p.above > 0 ? (guint8 *)(g->w + p.w) + p.below : NULL;
+    g->lo = lo;
+    g->hi = hi;
+    g->most = most;
+    return TRUE;
+}
+
+/* Of the row of y that is held at `to`. */
+static void note_outcomes(HnGram *g, int64_t to)
+{
+    const int64_t at = (g->taken + to - g->held) * bits_of(g);
+    for (int64_t i = 0; i < g->groups; i++) {
+        const float *y = y_of(g, i, to);
+        float *plain = plain_of(g, i, to);
+        for (int64_t j = 0; j < g->outs; j++) {
+            const gboolean below = y[j] <= g->lo, above = !below && y[j] >= g->hi;
+            const int64_t bit = i * g->outs + j;
+            plain[j] = below || above ? 0 : y[j];
+            if (below)
+                g->below[at + bit / 8] |= (guint8)(1 << bit % 8);
+            if (above)
+                g->above[at + bit / 8] |= (guint8)(1 << bit % 8);
+        }
+    }
+}
+
+static gboolean is_set(const guint8 *bits, int64_t bit)
+{
+    return bits != NULL && (bits[bit / 8] >> bit % 8 & 1);
+}
+
+/* y[rows, columns] of results whose outcome is known becomes what is nearest to `made`, [8, wide], with the same one;
+ * others are in the sums already. */
+static void aim_tile(const HnGram *g, int64_t group, int64_t r, int64_t j, const float *made, int64_t wide)
+{
+    const int64_t columns = MIN(wide, g->outs - j);
+    for (int64_t q = r; q < r + TALL; q++, made += wide) {
+        const int64_t row = (g->taken - g->held + q) * bits_of(g);
+        float *y = y_of(g, group, q) + j;
+        for (int64_t c = 0; c < columns; c++) {
+            const int64_t bit = group * g->outs + j + c;
+            const gboolean is_row = q < g->held, below = is_row && is_set(g->below, row * 8 + bit),
+                           above = is_row && is_set(g->above, row * 8 + bit);
+            y[c] = below ? MIN(made[c], g->lo) : above ? MAX(made[c], g->hi) : 0;
+        }
+    }
+}
+
+/* Rows of one share. */
+static void aim_share(void *data)
+{
+    const Split *s = data;
+    const HnGram *g = s->g;
+    const int id = hn_team_share()->id, level = hn_cpu_level();
+    const int64_t wide = wide_at[level], ldw = whole(g->outs, LINE), from = at_tile((double)id / s->n, g->batch),
+                  to = at_tile((double)(id + 1) / s->n, g->batch);
+    for (int64_t i = 0; i < g->groups; i++)
+        for (int64_t j = 0; j < g->outs; j += wide)
+            for (int64_t r = from; r < to; r += TALL) {
+                float made[TALL * LINE] = { 0 };
+                tile_at[level](made, wide, x_of(g, i, r), 1, stride_of(g->k), g->w + i * g->k * ldw + j, ldw, g->k);
+                aim_tile(g, i, r, j, made, wide);
+            }
+}
+
+void hn_gram_aim(HnGram *g, const double *w)
+{
+    const int64_t ldw = whole(g->outs, LINE), n = g->groups * g->k;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < g->outs; j++)
+            g->w[i * ldw + j] = (float)w[i * g->outs + j];
+    memcpy(g->b, g->plain, (gsize)(n * g->outs) * sizeof *g->b);
+    g->aims = TRUE;
+    g->taken = 0;
+}
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+static void run(HnTeamFn fn, void *data, int n)
+{
+    HnRegion region = { .fn = fn, .data = data, .n = n };
+    hn_team_run(&region, FALSE);
 }
 
 static void add_held(HnGram *g, int threads)
 {
     Split s = { g, g->k >= 64 ? MAX(threads, 1) : 1 };
-    HnRegion region = { .fn = add_share, .data = &s, .n = s.n };
-    hn_team_run(&region, FALSE);
+    if (g->aims)
+        run(aim_share, &s, s.n);
+    run(add_share, &s, s.n);
     g->held = 0;
 }
 
-/* Row r of y, [groups * outs]. */
-static void get_wanted(const HnLinearRows *rows, const HnTensor *y, int64_t r, float *row)
+/* Row r of y, [groups * outs], to row `to` of what is held. */
+static void get_wanted(const HnGram *g, const HnLinearRows *rows, const HnTensor *y, int64_t r, int64_t to)
 {
     const float *from = y->data;
-    const int64_t all = rows->groups * rows->outs;
-    if (!rows->conv) {
-        memcpy(row, from + r * all, (gsize)all * sizeof *row);
-        return;
-    }
-    const int64_t plane = rows->plan.y_plane;
+    const int64_t all = g->groups * g->outs, plane = rows->conv ? rows->plan.y_plane : 1;
     from += r / plane * all * plane + r % plane;
-    for (int64_t c = 0; c < all; c++)
-        row[c] = from[c * plane];
-}
-
-static void hold(HnGram *g, const float *x, const float *y)
-{
-    const int64_t k = g->k - g->constant;
     for (int64_t i = 0; i < g->groups; i++) {
-        float *to = g->x + (i * BATCH + g->held) * g->k;
-        memcpy(to, x + i * k, (gsize)k * sizeof *x);
-        if (g->constant)
-            to[k] = 1;
-        if (g->wanted)
-            memcpy(g->y + (i * BATCH + g->held) * g->outs, y + i * g->outs, (gsize)g->outs * sizeof *y);
+        float *row = y_of(g, i, to);
+        for (int64_t c = 0; c < g->outs; c++)
+            row[c] = from[(i * g->outs + c) * plane];
     }
-    for (int64_t c = 0; g->wanted && c < g->groups * g->outs; c++)
-        g->squares[c] += (double)y[c] * (double)y[c];
-    for (int64_t i = 0; i < g->groups && g->kept < g->most; i++) {
-        const float *row = g->x + (i * BATCH + g->held) * g->k;
-        memcpy(g->kept_x + (i * g->most + g->kept) * g->k, row, (gsize)g->k * sizeof *row);
-        memcpy(g->kept_y + (i * g->most + g->kept) * g->outs, y + i * g->outs, (gsize)g->outs * sizeof *y);
-    }
-    g->kept += g->kept < g->most;
-    g->rows++;
-    g->held++;
 }
 
 static gboolean is_finite(const float *x, int64_t n)
@@ -131,27 +336,90 @@ static gboolean is_finite(const float *x, int64_t n)
     return sum == 0;
 }
 
+/* Rows that are to be held, behind those that are. */
+typedef struct {
+    HnGram *g;
+    const HnLinearRows *rows;
+    const HnTensor *y;
+    int64_t at[BATCH]; /* in x and y */
+    gboolean bad[BATCH];
+    int64_t n;
+    float *row; /* [shares, groups * k] */
+    int shares;
+} Take;
+
+/* Nothing is added of that many rows from `from` on. */
+static void blank(const HnGram *g, int64_t group, int64_t from, int64_t n)
+{
+    memset(x_of(g, group, from), 0, (gsize)(n * stride_of(g->k)) * sizeof *g->x);
+    if (g->wanted)
+        memset(y_of(g, group, from), 0, (gsize)(n * stride_of(g->outs)) * sizeof *g->y);
+    if (g->plain != NULL)
+        memset(plain_of(g, group, from), 0, (gsize)(n * stride_of(g->outs)) * sizeof *g->y);
+}
+
+static void take_row(Take *t, int64_t i, float *row)
+{
+    HnGram *g = t->g;
+    const int64_t k = g->k - g->constant, to = g->held + i;
+    const gboolean wanted = g->wanted && !g->aims;
+    hn_linear_rows_get(t->rows, t->at[i], row);
+    t->bad[i] = !is_finite(row, g->groups * k);
+    if (wanted)
+        get_wanted(g, t->rows, t->y, t->at[i], to);
+    for (int64_t group = 0; group < g->groups; group++) {
+        float *x = x_of(g, group, to);
+        memcpy(x, row + group * k, (gsize)k * sizeof *x);
+        if (g->constant)
+            x[k] = 1;
+        t->bad[i] = t->bad[i] || (wanted && !is_finite(y_of(g, group, to), g->outs));
+    }
+    for (int64_t group = 0; group < g->groups && t->bad[i]; group++)
+        blank(g, group, to, 1);
+    if (g->plain != NULL && !g->aims && !t->bad[i])
+        note_outcomes(g, to);
+}
+
+static void take_share(void *data)
+{
+    Take *t = data;
+    const int id = hn_team_share()->id;
+    for (int64_t i = t->n * id / t->shares; i < t->n * (id + 1) / t->shares; i++)
+        take_row(t, i, t->row + id * t->rows->groups * t->rows->k);
+}
+
+static void take(Take *t, int threads)
+{
+    HnGram *g = t->g;
+    const int64_t numbers = t->n * g->groups * (g->k + (g->wanted ? g->outs : 0));
+    t->shares = numbers >= ALONE ? MAX(threads, 1) : 1;
+    run(take_share, t, t->shares);
+    for (int64_t i = 0; i < t->n && !g->aims; i++)
+        g->rows += !t->bad[i];
+    g->held += t->n;
+    g->taken += t->n;
+    t->n = 0;
+    if (g->held == g->batch)
+        add_held(g, threads);
+}
+
 void hn_gram_add(HnGram *g, const HnLinearRows *of, const HnTensor *x, const HnTensor *y, int64_t most, uint64_t seed,
                  int threads)
 {
     HnLinearRows rows = *of;
     const int64_t all = hn_linear_rows_feed(&rows, x), n_x = rows.groups * rows.k, n_y = rows.groups * rows.outs;
-    if (all == 0 || (g->wanted && (y == NULL || y->dtype != HN_F32 || y->n != all * n_y)))
+    if (all == 0 || (g->wanted && !g->aims && (y == NULL || y->dtype != HN_F32 || y->n != all * n_y)))
         return;
     HnRng rng = hn_rng(seed);
-    g_autofree float *row = g_new(float, (gsize)(n_x + n_y));
+    g_autofree float *row = g_new(float, (gsize)(n_x * MAX(threads, 1)));
+    Take t = { .g = g, .rows = &rows, .y = y, .row = row };
     const int64_t n = MIN(all, MAX(most, 1));
+    g_assert(g->plain == NULL || g->taken + n <= g->most);
     for (int64_t i = 0; i < n; i++) {
         const int64_t from = all * i / n, to = all * (i + 1) / n;
-        const int64_t at = n == all ? i : hn_rng_int(&rng, from, to - 1);
-        hn_linear_rows_get(&rows, at, row);
-        if (g->wanted)
-            get_wanted(&rows, y, at, row + n_x);
-        if (!is_finite(row, g->wanted ? n_x + n_y : n_x))
-            continue;
-        hold(g, row, row + n_x);
-        if (g->held == BATCH)
-            add_held(g, threads);
+        t.at[t.n++] = n == all ? i : hn_rng_int(&rng, from, to - 1);
+        if (g->held + t.n == g->batch || i + 1 == n)
+            take(&t, threads);
     }
 }
 
@@ -159,85 +427,7 @@ void hn_gram_settle(HnGram *g, int threads)
 {
     if (g->held == 0)
         return;
-    for (int64_t i = 0; i < g->groups; i++) {
-        memset(g->x + (i * BATCH + g->held) * g->k, 0, (gsize)((BATCH - g->held) * g->k) * sizeof *g->x);
-        if (g->wanted)
-            memset(g->y + (i * BATCH + g->held) * g->outs, 0, (gsize)((BATCH - g->held) * g->outs) * sizeof *g->y);
-    }
+    for (int64_t i = 0; i < g->groups; i++)
+        blank(g, i, g->held, g->batch - g->held);
     add_held(g, threads);
-}
-
-/* --- targets ------------------------------------------------------------------------------------------------------ */
-
-static int64_t whole_batches(int64_t rows)
-{
-    return (rows + BATCH - 1) / BATCH * BATCH;
-}
-
-gsize hn_gram_kept_bytes(const HnGram *g, int64_t most)
-{
-    return (gsize)(whole_batches(most) * g->groups * (g->k + g->outs)) * sizeof *g->kept_x;
-}
-
-gboolean hn_gram_keep(HnGram *g, int64_t most)
-{
-    const int64_t n = whole_batches(most);
-    if (!g->wanted)
-        return FALSE;
-    g->kept_x = hn_budget_alloc(g->budget, hn_gram_kept_bytes(g, most), NULL);
-    if (g->kept_x == NULL)
-        return FALSE;
-    g->kept_y = g->kept_x + n * g->groups * g->k;
-    g->most = n;
-    return TRUE;
-}
-
-typedef struct {
-    HnGram *g;
-    const float *w; /* of one group */
-    int64_t group;
-    float lo, hi;
-    int n; /* shares */
-} Aim;
-
-/* Columns of one share, of all rows. */
-static void aim_share(void *data)
-{
-    const Aim *a = data;
-    const HnGram *g = a->g;
-    const int id = hn_team_share()->id, level = hn_cpu_level();
-    const int64_t from = g->outs * id / a->n, to = g->outs * (id + 1) / a->n, n = to - from;
-    const float *x = g->kept_x + a->group * g->most * g->k, *y = g->kept_y + a->group * g->most * g->outs;
-    float *b = g->b + a->group * g->k * g->outs;
-    g_autofree float *t = g_new(float, (gsize)(BATCH * g->outs));
-    for (int64_t i = 0; i < g->k; i++)
-        memset(b + i * g->outs + from, 0, (gsize)n * sizeof *b);
-    for (int64_t r = 0; r < g->kept; r += BATCH) { /* rows behind the last one are 0 */
-        apply_at[level](t, g->outs, x + r * g->k, g->k, a->w, g->outs, g->k, from, to);
-        for (int64_t q = 0; q < BATCH; q++)
-            for (int64_t j = from; j < to; j++) {
-                const float want = r + q < g->kept ? y[(r + q) * g->outs + j] : 0;
-                float *made = &t[q * g->outs + j];
-                *made = want <= a->lo ? MIN(*made, a->lo) : want >= a->hi ? MAX(*made, a->hi) : want;
-            }
-        products_at[level](b + from, g->outs, x + r * g->k, g->k, t + from, g->outs, 0, g->k, n);
-    }
-}
-
-gboolean hn_gram_aim(HnGram *g, const double *w, float lo, float hi, int threads)
-{
-    if (g->kept == 0 || g->kept < g->rows)
-        return FALSE;
-    const int64_t n = g->k * g->outs;
-    g_autofree float *narrow = g_new(float, (gsize)n);
-    for (int64_t i = 0; i < g->groups; i++) {
-        float *end = g->kept_x + (i * g->most + g->kept) * g->k;
-        memset(end, 0, (gsize)((g->kept + BATCH - 1) / BATCH * BATCH - g->kept) * (gsize)g->k * sizeof *end);
-        for (int64_t e = 0; e < n; e++)
-            narrow[e] = (float)w[i * n + e];
-        Aim a = { g, narrow, i, lo, hi, g->outs >= 16 ? MAX(threads, 1) : 1 };
-        HnRegion region = { .fn = aim_share, .data = &a, .n = a.n };
-        hn_team_run(&region, FALSE);
-    }
-    return TRUE;
 }

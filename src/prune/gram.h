@@ -20,11 +20,16 @@ typedef struct {
     float *h;                /* [groups, k, k], the lower triangle */
     float *b;                /* [groups, k, outs] */
     double *squares;         /* [groups, outs]: of y; NULL: none was wanted */
-    float *x, *y;            /* rows that are not in h and b yet */
-    int64_t held;
-    /* The rows themselves, as many as there is room for: NULL where nobody keeps them. */
-    float *kept_x, *kept_y; /* [most, groups, k], [most, groups, outs] */
-    int64_t kept, most;
+    float *x, *y;            /* rows that are not in h and b yet: */
+    int64_t held, batch;     /* so many of `batch` */
+    int64_t taken;           /* rows in this turn, those that are not finite among them */
+    /* Outcomes (hn_gram_outcomes()), NULL where nobody notes them. */
+    float *plain, *plain_y; /* b, and y, of results between the limits alone */
+    guint8 *below, *above;  /* [most, groups * outs] bits: the result is no more than lo, or no less than hi */
+    float lo, hi;
+    int64_t most;
+    gboolean aims; /* b is that of targets (hn_gram_aim()), ... */
+    float *w;      /* ... which these weights make */
     HnBudget *budget;
 } HnGram;
 
@@ -39,18 +44,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnGram, hn_gram_free)
  * (NULL where none is wanted). What does not fit the layer is passed over. */
 void hn_gram_add(HnGram *g, const HnLinearRows *rows, const HnTensor *x, const HnTensor *y, int64_t most, uint64_t seed,
                  int threads);
-/* From now on rows are kept, up to `most` of them. FALSE: there is no memory for that, and none is. */
-gboolean hn_gram_keep(HnGram *g, int64_t most);
-gsize hn_gram_kept_bytes(const HnGram *g, int64_t most);
-
-/*
- * What is behind the layer makes the same of all results below lo, and of all above hi: of the rows that were kept b
- * becomes that of the nearest results with the same outcome to those that weights w[groups, k, outs] make. (The targets
- * of X. Zhang et al., "Accelerating very deep convolutional networks", 2015.) FALSE: rows are missing.
- */
-gboolean hn_gram_aim(HnGram *g, const double *w, float lo, float hi, int threads);
-
 /* All rows are in. */
 void hn_gram_settle(HnGram *g, int threads);
+
+/*
+ * What is behind the layer makes the same of all results below lo, and of all above hi: there, b may be that of the
+ * nearest results with the same outcome to those that some weights make. (The targets of X. Zhang et al., "Accelerating
+ * very deep convolutional networks", 2015.) For that, before rows are added, it is said that outcomes are to be noted,
+ * two bits for each result; with weights w[groups, k, outs] the same rows are added once more, for which y is not
+ * needed.
+ */
+gboolean hn_gram_outcomes(HnGram *g, const HnLinearRows *rows, float lo, float hi, int64_t most, GError **error);
+gsize hn_gram_outcome_bytes(const HnLinearRows *rows, gboolean constant, float lo, float hi, int64_t most);
+void hn_gram_aim(HnGram *g, const double *w);
 
 G_END_DECLS

@@ -76,15 +76,18 @@ static void names_clear(Names *n)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Names, names_clear)
 
-static Names names_of(const HnLayerSums *p)
+/* of: by layer, NULL for those that are left out, and nothing of the dense model; NULL: all. */
+static Names names_of(const HnLayerSums *p, double *const *of)
 {
     Names n = { g_ptr_array_new(), g_ptr_array_new(), g_new0(guint, p->layers->len + 1),
                 g_new0(guint, p->layers->len + 1) };
     for (guint i = 0; i < p->layers->len; i++) {
         const int at = g_array_index(p->layers, int, i);
         const HnPruneLayer *l = p->map->layers->pdata[at];
+        if (of != NULL && of[at] == NULL)
+            continue;
         n.x_place[i] = name_of(n.x, hn_node_in(l->node, l->x));
-        if (p->wanted[at])
+        if (p->wanted[at] && of == NULL)
             n.y_place[i] = name_of(n.y, hn_node_out(l->node, 0));
     }
     return n;
@@ -108,6 +111,13 @@ static gboolean add_session(const HnLayerSums *p, const HnModel *m, const GPtrAr
     return TRUE;
 }
 
+/* May the layer's results be others, where that makes no difference behind it? */
+static gboolean may_aim(const HnLayerSums *p, int layer)
+{
+    const HnPruneLayer *l = p->map->layers->pdata[layer];
+    return p->aims && p->wanted[layer] && (isfinite(l->lo) || isfinite(l->hi));
+}
+
 static gsize grams_of(const HnLayerSums *p)
 {
     gsize grams = 0;
@@ -115,18 +125,29 @@ static gsize grams_of(const HnLayerSums *p)
         const int at = g_array_index(p->layers, int, i);
         const HnPruneLayer *l = p->map->layers->pdata[at];
         grams += hn_gram_bytes(&l->rows, l->bias >= 0, p->wanted[at]);
+        if (may_aim(p, at))
+            grams += hn_gram_outcome_bytes(&l->rows, l->bias >= 0, l->lo, l->hi, rows_of(p->o, l) * p->o->n);
     }
     return grams;
 }
 
+/* Solving is behind the pass, but for targets: then the session of x is there once more. */
+static gsize together(const HnLayerSums *p, gsize x, gsize y, gsize solving)
+{
+    gboolean aims = FALSE;
+    for (guint i = 0; i < p->layers->len; i++)
+        aims = aims || may_aim(p, g_array_index(p->layers, int, i));
+    return grams_of(p) + MAX(x + y, solving + (aims ? x : 0));
+}
+
 gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error)
 {
-    g_auto(Names) names = names_of(p);
-    gsize sessions = 0;
-    if (p->o->memory != NULL && !(add_session(p, p->map->model, names.x, &sessions, error) &&
-                                  add_session(p, wanted_model(p), names.y, &sessions, error)))
+    g_auto(Names) names = names_of(p, NULL);
+    gsize x = 0, y = 0;
+    if (p->o->memory != NULL &&
+        !(add_session(p, p->map->model, names.x, &x, error) && add_session(p, wanted_model(p), names.y, &y, error)))
         return FALSE;
-    *bytes = grams_of(p) + (p->o->memory != NULL ? MAX(sessions, solving) : 0);
+    *bytes = p->o->memory != NULL ? together(p, x, y, solving) : grams_of(p);
     return TRUE;
 }
 
@@ -148,9 +169,9 @@ static gsize bound_of(const HnLayerSums *p, gsize solving)
 {
     if (p->o->memory == NULL)
         return grams_of(p);
-    g_auto(Names) names = names_of(p);
+    g_auto(Names) names = names_of(p, NULL);
     const gsize x = session_bound(p, names.x), y = session_bound(p, names.y);
-    return x == G_MAXSIZE || y == G_MAXSIZE ? G_MAXSIZE : grams_of(p) + MAX(x + y, solving);
+    return x == G_MAXSIZE || y == G_MAXSIZE ? G_MAXSIZE : together(p, x, y, solving);
 }
 
 static gboolean raise_most(HnLayerPassFn pass, gconstpointer data, int i, gsize *bytes, GError **error)
@@ -214,36 +235,27 @@ gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize solving, gboolean *fit, G
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
-/* Rows are kept where there is memory left for them. */
-static gboolean make_grams(const HnLayerSums *p, gsize solving, GError **error)
+static gboolean make_grams(const HnLayerSums *p, GError **error)
 {
-    gsize left = G_MAXSIZE, need;
-    if (p->o->memory != NULL) {
-        if (!hn_layer_sums_need(p, solving, &need, error))
-            return FALSE;
-        left = p->o->memory->room > need ? p->o->memory->room - need : 0;
-    }
     for (guint i = 0; i < p->layers->len; i++) {
         const int at = g_array_index(p->layers, int, i);
         const HnPruneLayer *l = p->map->layers->pdata[at];
         p->grams[at] = hn_gram_new(&l->rows, l->bias >= 0, p->wanted[at], p->o->budget, error);
-        if (p->grams[at] == NULL)
+        if (p->grams[at] == NULL || (may_aim(p, at) && !hn_gram_outcomes(p->grams[at], &l->rows, l->lo, l->hi,
+                                                                         rows_of(p->o, l) * p->o->n, error)))
             return FALSE;
-        const int64_t rows = rows_of(p->o, l) * p->o->n;
-        const gsize more = hn_gram_kept_bytes(p->grams[at], rows);
-        if (p->wanted[at] && (isfinite(l->lo) || isfinite(l->hi)) && more <= left && hn_gram_keep(p->grams[at], rows))
-            left -= more;
     }
     return TRUE;
 }
 
-gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving, GError **error)
+/* All samples once, for all layers or some (names_of()). */
+static gboolean look_at(const HnLayerSums *p, HnModel *pruned, double *const *of, GError **error)
 {
-    g_auto(Names) names = names_of(p);
+    g_auto(Names) names = names_of(p, of);
     Look of_x = { 0 }, of_y = { 0 };
-    gboolean ok = look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), names.x, p->o, error) &&
-                  (names.y->len == 0 || look_open(&of_y, hn_model_copy(wanted_model(p)), names.y, p->o, error)) &&
-                  make_grams(p, solving, error);
+    HnModel *m = hn_model_copy(pruned != NULL ? pruned : p->map->model);
+    gboolean ok = look_open(&of_x, m, names.x, p->o, error) &&
+                  (names.y->len == 0 || look_open(&of_y, hn_model_copy(wanted_model(p)), names.y, p->o, error));
     for (int64_t k = 0; k < p->o->n && ok; k++) {
         g_autoptr(HnSample) s = hn_data_load(p->o->data, p->o->first + k, error);
         ok = s != NULL && hn_capture_run(of_x.capture, s, of_x.values, error) &&
@@ -251,9 +263,10 @@ gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving,
         for (guint i = 0; i < p->layers->len && ok; i++) {
             const int at = g_array_index(p->layers, int, i);
             const HnPruneLayer *l = p->map->layers->pdata[at];
-            hn_gram_add(p->grams[at], &l->rows, of_x.values[names.x_place[i]],
-                        p->wanted[at] ? of_y.values[names.y_place[i]] : NULL, rows_of(p->o, l), (uint64_t)k,
-                        p->o->threads);
+            if (of == NULL || of[at] != NULL)
+                hn_gram_add(p->grams[at], &l->rows, of_x.values[names.x_place[i]],
+                            p->wanted[at] && of == NULL ? of_y.values[names.y_place[i]] : NULL, rows_of(p->o, l),
+                            (uint64_t)k, p->o->threads);
         }
     }
     for (guint i = 0; i < p->layers->len && ok; i++)
@@ -261,6 +274,28 @@ gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving,
     look_clear(&of_x);
     look_clear(&of_y);
     return ok;
+}
+
+gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error)
+{
+    return make_grams(p, error) && look_at(p, pruned, NULL, error);
+}
+
+gboolean hn_layer_sums_aims(const HnLayerSums *p, int layer)
+{
+    const HnGram *g = p->grams[layer];
+    return g != NULL && g->rows > 0 && g->plain != NULL;
+}
+
+gboolean hn_layer_sums_aim(const HnLayerSums *p, HnModel *pruned, double *const *w, GError **error)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < p->map->layers->len; i++) {
+        if (w[i] != NULL)
+            hn_gram_aim(p->grams[i], w[i]);
+        any = any || w[i] != NULL;
+    }
+    return !any || look_at(p, pruned, w, error);
 }
 
 /* --- which layers ------------------------------------------------------------------------------------------------- */
@@ -281,6 +316,7 @@ HnLayerSums hn_layer_sums_of_level(const HnPruneMap *map, const HnPruneOptions *
 {
     HnLayerSums p = hn_layer_sums(map, o);
     gboolean any = FALSE;
+    p.aims = o->fit;
     for (int c = 0; c < (int)map->classes->len; c++) {
         const HnPruneClass *k = map->classes->pdata[c];
         const gboolean goes = hn_prune_goes_at(map, keep, c, level);

@@ -15,6 +15,7 @@ typedef struct {
     HnGram **grams;     /* by layer */
     guint8 *wanted;     /* by layer: y of the dense model is wanted, too ... */
     guint8 *chosen;     /* ... and some of its inputs are to go */
+    gboolean aims;      /* hn_layer_sums_aim() may be called */
     const guint8 *gone; /* by hn_channels_class(): before; NULL: nothing is */
 } HnLayerSums;
 
@@ -36,17 +37,22 @@ typedef HnLayerSums (*HnLayerPassFn)(gconstpointer data, int i, gsize *solving);
 /* The most that hn_layer_sums_need() says of n passes, planned only where it may be more than that of others. */
 gboolean hn_layer_sums_most(HnLayerPassFn pass, gconstpointer data, int n, gsize *bytes, GError **error);
 
-/* Bytes that a pass takes, all sums together: of `solving`, what is made of them later takes, or of sessions, what is
- * more. Where there is no limit nothing is said of sessions. Errors: those of planning. */
+/* Bytes that a pass takes, all sums together: of `solving`, what is made of them later takes (with the session that
+ * targets need), or of sessions, what is more. Where there is no limit nothing is said of sessions. Errors: those of
+ * planning. */
 gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error);
 /* What solving all of them takes, where classes are to be chosen and weights to be fitted. */
 gsize hn_layer_sums_solving(const HnLayerSums *p);
 /* Is there memory for that pass? Errors: those of planning. */
 gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize solving, gboolean *fit, GError **error);
 
-/* pruned: the model whose x are looked at, NULL: the dense one; taken. solving: what comes of the sums later takes.
- * Errors: those of running, BUDGET. */
-gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving, GError **error);
+/* pruned: the model whose x are looked at, NULL: the dense one. Errors: those of running, BUDGET. */
+gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error);
+
+/* Can the layer have targets (hn_gram_aim())? Layers i with weights w[i] get some, pruned being as before. Samples are
+ * run once more for that: keeping their rows would take memory for each. */
+gboolean hn_layer_sums_aims(const HnLayerSums *p, int layer);
+gboolean hn_layer_sums_aim(const HnLayerSums *p, HnModel *pruned, double *const *w, GError **error);
 
 /* [groups, k] of g: inputs of the layer that are no more, gone being by hn_channels_class() (NULL: none is); g_free.
  * They need not be 0 in a masked model, whose layers have weights of 0 for them. */

@@ -92,7 +92,8 @@ static gboolean match_level(HnPruned *p, const HnPruneOptions *o, int level, gbo
     gboolean ok = TRUE;
     if (s.layers->len > 0 && is_touched(p, o, level)) {
         HnModel *now = hn_pruned_masked(p, error);
-        ok = now != NULL && hn_layer_sums_run(&s, now, 0, error);
+        ok = now != NULL && hn_layer_sums_run(&s, now, error);
+        hn_model_free(now);
     }
     for (guint i = 0; i < s.layers->len && ok; i++) {
         const int at = g_array_index(s.layers, int, i);

@@ -153,6 +153,8 @@ void hn_obs_free(HnObs *o)
     if (o == NULL)
         return;
     hn_budget_free(o->budget, o->inverse);
+    hn_budget_free(o->budget, o->factors);
+    g_free(o->factored);
     hn_budget_free(o->budget, o->b);
     hn_budget_free(o->budget, o->w);
     g_free(o->ridges);
@@ -320,21 +322,44 @@ gboolean hn_obs_restore(HnObs *o, int64_t group, const int64_t *at, int64_t m)
     return TRUE;
 }
 
+void hn_obs_end(HnObs *o)
+{
+    o->factors = g_steal_pointer(&o->inverse);
+    g_free(o->factored);
+    o->factored = g_new0(guint8, (gsize)o->groups);
+}
+
+/* The factor of a group's system without what is gone; NULL: rounding is in the way. `room` holds it where none is
+ * kept. */
+static const double *factor_left(HnObs *o, const HnGram *g, int64_t group, double ridge, double *room)
+{
+    double r, *h = o->factors != NULL ? o->factors + group * o->k * o->k : room;
+    if (o->factors != NULL && o->factored[group])
+        return h;
+    take_matrix(g, group, ridge, o->gone, h, &r);
+    if (!hn_spd_factor(h, o->k))
+        return NULL;
+    if (o->factors != NULL)
+        o->factored[group] = 1;
+    return h;
+}
+
 gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error)
 {
-    double *h = hn_budget_alloc_n(g->budget, (gsize)(o->k * (o->k + o->outs)), sizeof *h, error);
-    if (h == NULL)
+    g_assert(g->wanted);
+    const int64_t square = o->factors != NULL ? 0 : o->k * o->k, n = o->k * o->outs;
+    double *room = hn_budget_alloc_n(g->budget, (gsize)(square + n), sizeof *room, error);
+    if (room == NULL)
         return FALSE;
-    double *b = h + o->k * o->k;
+    double *b = room + square;
     for (int64_t i = 0; i < o->groups; i++) {
-        double r;
-        take_matrix(g, i, ridge, o->gone, h, &r);
-        take_targets(g, i, w0 + i * g->k * g->outs, h, r, o->gone, b);
-        if (!hn_spd_factor(h, o->k)) /* what the downdates left is good enough */
+        const double *l = factor_left(o, g, i, ridge, room);
+        if (l == NULL) /* what the downdates left is good enough */
             continue;
-        hn_spd_solve(h, o->k, b, o->outs);
-        memcpy(o->w + i * o->k * o->outs, b, (gsize)(o->k * o->outs) * sizeof *b);
+        take_targets(g, i, w0 + i * n, NULL, o->ridges[i], o->gone, b);
+        hn_spd_solve(l, o->k, b, o->outs);
+        memcpy(o->w + i * n, b, (gsize)n * sizeof *b);
     }
-    hn_budget_free(g->budget, h);
+    hn_budget_free(g->budget, room);
     return TRUE;
 }

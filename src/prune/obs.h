@@ -15,7 +15,9 @@ G_BEGIN_DECLS
 
 typedef struct {
     int64_t k, outs, groups;
-    double *inverse;    /* [groups, k, k], the lower triangles; NULL: nothing is to go */
+    double *inverse;    /* [groups, k, k], the lower triangles; NULL: nothing is to go, or nothing else */
+    double *factors;    /* [groups, k, k], of what is left (hn_obs_end()) */
+    guint8 *factored;   /* [groups]: which are there */
     double *w;          /* [groups, k, outs]: the best with what is left */
     double energy;      /* of what is wanted: sum of squares about the mean, where there is a constant */
     guint8 *gone;       /* [groups, k] */
@@ -50,7 +52,11 @@ void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m);
  * left nothing of them, and they stay away. */
 gboolean hn_obs_restore(HnObs *o, int64_t group, const int64_t *at, int64_t m);
 
-/* The best weights with the inputs that are left, computed anew: as o->w but for what rounding did to that. */
+/* Nothing else goes, of what was to: the inverse's memory is for factors, so that settling for other targets is quick.
+ */
+void hn_obs_end(HnObs *o);
+/* The best weights with the inputs that are left, computed anew: as o->w but for what rounding did to that. g has
+ * wanted results. */
 gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error);
 
 G_END_DECLS

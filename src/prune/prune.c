@@ -204,7 +204,7 @@ gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double 
         if (!take_classes(map, o, c, classes, error))
             return FALSE;
         HnLayerSums p = curves_pass(map, o, classes, &solving);
-        ok = (o->data == NULL || p.layers->len == 0 || hn_layer_sums_run(&p, NULL, solving, error)) &&
+        ok = (o->data == NULL || p.layers->len == 0 || hn_layer_sums_run(&p, NULL, error)) &&
              curves_of(map, o, o->data != NULL ? &p : NULL, classes, loss, error);
         hn_layer_sums_clear(&p);
         c += (int)classes->len;
@@ -330,19 +330,45 @@ static gboolean choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs, G
     return TRUE;
 }
 
-static gboolean fit_layer(Run *r, const HnLayerSums *p, int layer, HnObs *obs, GError **error)
+/* The best weights, computed anew. */
+static gboolean settle_layer(const Run *r, const HnLayerSums *p, int layer, HnObs *obs, GError **error)
 {
-    const HnPruneLayer *l = r->out->map->layers->pdata[layer];
-    HnTensor **fit = r->out->fits + 2 * (gsize)layer;
-    g_autofree double *w = hn_prune_weights(l);
-    if (p->chosen[layer] && !hn_obs_settle(obs, p->grams[layer], w, hn_layer_ridge(r->o), error))
-        return FALSE;
-    for (int i = 0; i < AIMS && (isfinite(l->lo) || isfinite(l->hi)); i++)
-        if (hn_gram_aim(p->grams[layer], obs->w, l->lo, l->hi, r->o->threads) &&
-            !hn_obs_settle(obs, p->grams[layer], w, hn_layer_ridge(r->o), error))
-            return FALSE;
-    r->out->fitted++;
-    return hn_prune_tensors(l, obs->w, r->o->budget, &fit[0], &fit[1], error);
+    g_autofree double *w = hn_prune_weights(r->out->map->layers->pdata[layer]);
+    return hn_obs_settle(obs, p->grams[layer], w, hn_layer_ridge(r->o), error);
+}
+
+/* The same for targets that they make, of all layers that can have some. */
+static gboolean aim_layers(const Run *r, const HnLayerSums *p, HnModel *pruned, HnObs *const *obs, GError **error)
+{
+    const guint n = p->map->layers->len;
+    g_autofree double **w = g_new0(double *, n + 1u);
+    for (guint i = 0; i < n; i++)
+        w[i] = obs[i] != NULL && hn_layer_sums_aims(p, (int)i) ? obs[i]->w : NULL;
+    gboolean ok = hn_layer_sums_aim(p, pruned, w, error);
+    for (guint i = 0; i < n && ok; i++)
+        ok = w[i] == NULL || settle_layer(r, p, (int)i, obs[i], error);
+    return ok;
+}
+
+static gboolean fit_layers(Run *r, const HnLayerSums *p, HnModel *pruned, HnObs *const *obs, GError **error)
+{
+    gboolean ok = TRUE;
+    for (int i = 0; i < (int)p->map->layers->len && ok; i++) {
+        if (!p->wanted[i] || !p->chosen[i] || obs[i] == NULL)
+            continue;
+        hn_obs_end(obs[i]);
+        ok = settle_layer(r, p, i, obs[i], error);
+    }
+    for (int i = 0; i < AIMS && ok; i++)
+        ok = aim_layers(r, p, pruned, obs, error);
+    for (guint i = 0; i < p->map->layers->len && ok; i++) {
+        HnTensor **fit = r->out->fits + 2 * (gsize)i;
+        if (!p->wanted[i] || obs[i] == NULL)
+            continue;
+        r->out->fitted++;
+        ok = hn_prune_tensors(p->map->layers->pdata[i], obs[i]->w, r->o->budget, &fit[0], &fit[1], error);
+    }
+    return ok;
 }
 
 /* All that this level reads: what goes of it, and what its weights become. */
@@ -353,17 +379,16 @@ static gboolean run_level(Run *r, int level, GError **error)
     p.gone = r->out->gone;
     gboolean ok = TRUE;
     g_autofree HnObs **obs = g_new0(HnObs *, map->layers->len + 1u);
+    g_autoptr(HnModel) pruned = NULL;
     if (r->o->data != NULL && p.layers->len > 0) {
-        HnModel *pruned = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
-        ok = (!r->dirty || pruned != NULL) && hn_layer_sums_run(&p, pruned, hn_layer_sums_solving(&p), error) &&
+        pruned = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
+        ok = (!r->dirty || pruned != NULL) && hn_layer_sums_run(&p, pruned, error) &&
              hn_layer_sums_solve(&p, obs, error);
     }
     for (int c = 0; c < (int)map->classes->len && ok; c++)
         if (hn_prune_goes_at(map, r->keep, c, level))
             ok = choose(r, &p, c, obs, error);
-    for (int i = 0; i < (int)map->layers->len && ok; i++)
-        if (p.wanted[i] && obs[i] != NULL)
-            ok = fit_layer(r, &p, i, obs[i], error);
+    ok = ok && fit_layers(r, &p, pruned, obs, error);
     for (guint i = 0; i < map->layers->len; i++)
         hn_obs_free(obs[i]);
     hn_layer_sums_clear(&p);

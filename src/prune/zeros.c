@@ -98,8 +98,7 @@ HnZerosCurves *hn_zeros_curves_new(const HnPruneMap *map, const HnPruneOptions *
     for (guint at = 0; at < n && ok;) {
         HnLayerSums p = hn_layer_sums(map, o);
         hn_progress_tell(o->progress, "worth of weights", at, n);
-        ok = take_layers(&p, at, &at, error) &&
-             (p.layers->len == 0 || hn_layer_sums_run(&p, NULL, solving_of(&p), error));
+        ok = take_layers(&p, at, &at, error) && (p.layers->len == 0 || hn_layer_sums_run(&p, NULL, error));
         for (guint i = 0; i < p.layers->len && ok; i++) {
             const int layer = g_array_index(p.layers, int, i);
             if (p.grams[layer]->rows == 0)
@@ -194,13 +193,23 @@ typedef struct {
     gboolean dirty;
 } Run;
 
+/* NULL: no samples say anything of the layer. */
+static const HnGram *gram_of(const HnLayerSums *p, int layer)
+{
+    const HnGram *g = p->grams[layer];
+    return g != NULL && g->rows > 0 ? g : NULL;
+}
+
 /* The zeros of a group, and the best weights with them. bare, w: of the layer, its own at first. */
-static gboolean prune_group(const Run *r, int layer, HnGram *gram, int64_t at, const double *w0, double *w,
-                            double *bare, GError **error)
+static gboolean prune_group(const Run *r, const HnLayerSums *p, HnModel *now, int layer, int64_t at, const double *w0,
+                            double *w, double *bare, GError **error)
 {
     const HnPruneLayer *l = r->out->map->layers->pdata[layer];
     const double ridge = hn_layer_ridge(r->o);
-    const gboolean aims = gram != NULL && gram->groups == 1 && (isfinite(l->lo) || isfinite(l->hi));
+    const HnGram *gram = gram_of(p, layer);
+    const gboolean aims = gram != NULL && gram->groups == 1 && hn_layer_sums_aims(p, layer) && r->o->fit;
+    g_autofree double **made = g_new0(double *, p->map->layers->len + 1u);
+    gboolean ok = TRUE;
     HnZerosGroup g = group_of(l, r->o, r->z);
     if (!hn_zeros_group_open(&g, l, gram, at, ridge, w0, w, error)) {
         hn_zeros_group_close(&g);
@@ -213,24 +222,26 @@ static gboolean prune_group(const Run *r, int layer, HnGram *gram, int64_t at, c
         memcpy(g.w, bare + at * g.k * g.outs, (gsize)(g.k * g.outs) * sizeof *w);
     else
         hn_zeros_group_settle(&g);
-    for (int i = 0; i < AIMS && r->o->fit && aims; i++)
-        if (hn_gram_aim(gram, w, l->lo, l->hi, r->o->threads))
+    made[layer] = w;
+    for (int i = 0; i < AIMS && aims && ok; i++) {
+        ok = hn_layer_sums_aim(p, now, made, error);
+        if (ok)
             hn_zeros_group_aim(&g, gram, at, ridge);
+    }
     hn_zeros_group_close(&g);
-    return TRUE;
+    return ok;
 }
 
-/* gram: NULL without samples. */
-static gboolean prune_layer(Run *r, HnGram *gram, int layer, GError **error)
+static gboolean prune_layer(Run *r, const HnLayerSums *p, HnModel *now, int layer, GError **error)
 {
     const HnPruneLayer *l = r->out->map->layers->pdata[layer];
-    const gboolean fits = gram != NULL && r->o->fit;
+    const gboolean fits = gram_of(p, layer) != NULL && r->o->fit;
     HnTensor **fit = r->out->fits + 2 * (gsize)layer;
     g_autoptr(HnTensor) bias = NULL;
     const gsize bytes = (gsize)(l->rows.groups * (l->rows.k + (l->bias >= 0)) * l->rows.outs) * sizeof(double);
     g_autofree double *w0 = hn_prune_weights(l), *w = g_memdup2(w0, bytes), *bare = g_memdup2(w0, bytes);
     for (int64_t at = 0; at < l->rows.groups; at++)
-        if (!prune_group(r, layer, gram, at, w0, w, bare, error))
+        if (!prune_group(r, p, now, layer, at, w0, w, bare, error))
             return FALSE;
     r->out->fitted += fits;
     r->dirty = TRUE;
@@ -246,6 +257,7 @@ static gboolean prune_layer(Run *r, HnGram *gram, int layer, GError **error)
 static HnLayerSums sums_of_level(const HnPruneMap *map, const HnPruneOptions *o, gboolean dirty, int level)
 {
     HnLayerSums p = hn_layer_sums(map, o);
+    p.aims = o->fit;
     for (int i = 0; i < (int)map->layers->len; i++) {
         const HnPruneLayer *l = map->layers->pdata[i];
         const gboolean fits =
@@ -262,15 +274,13 @@ static gboolean run_level(Run *r, int level, GError **error)
 {
     HnLayerSums p = sums_of_level(r->out->map, r->o, r->dirty, level);
     gboolean ok = TRUE;
+    g_autoptr(HnModel) now = NULL;
     if (p.layers->len > 0 && r->o->data != NULL) {
-        HnModel *now = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
-        ok = (!r->dirty || now != NULL) && hn_layer_sums_run(&p, now, solving_of(&p), error);
+        now = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
+        ok = (!r->dirty || now != NULL) && hn_layer_sums_run(&p, now, error);
     }
-    for (guint i = 0; i < p.layers->len && ok; i++) {
-        const int layer = g_array_index(p.layers, int, i);
-        HnGram *g = p.grams[layer];
-        ok = prune_layer(r, g != NULL && g->rows > 0 ? g : NULL, layer, error);
-    }
+    for (guint i = 0; i < p.layers->len && ok; i++)
+        ok = prune_layer(r, &p, now, g_array_index(p.layers, int, i), error);
     hn_layer_sums_clear(&p);
     return ok;
 }

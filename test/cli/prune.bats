@@ -76,6 +76,24 @@ foretold() {
     prunes --calib "$digits/train.npz" --samples 1 --ratio 0.5 --force --mem-limit $((one * 1007 / 1000))
 }
 
+# peak N: kB that were resident at most, pruning the digits by N samples
+peak() {
+    python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
+        hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples "$1" "${@:2}" --force -o out.onnx
+}
+
+@test "prune: 512 samples need no more memory than 8" {
+    local few many budget
+    for budget in --flops=0.5x --sparsity=0.5; do
+        few=$(peak 8 "$budget")
+        many=$(peak 512 "$budget")
+        echo "$budget: $few kB, $many kB"
+        [ $((many * 100)) -lt $((few * 105)) ]
+    done
+}
+
 @test "prune: weights that are not computed anew are told" {
     local what="with weights of f16 read channels that went"
     succeeds hone-export -q "$digits/model.onnx" --to f16 --keep-io -o half.onnx --force
