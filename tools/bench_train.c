@@ -162,6 +162,7 @@ typedef struct {
     gint64 tried;     /* the largest of which steps were made */
     gboolean slow;    /* larger ones are only planned, ... */
     gboolean confirm; /* ... but for this one */
+    GError *why;      /* the last one did not fit; NULL: it did */
 } BatchSearch;
 
 static void tell_batch(const BatchSearch *q, const Subject *s)
@@ -205,8 +206,9 @@ static gboolean batch_fits(gpointer data, gint64 batch, GError **error)
         tell_batch(q, &s);
     q->tried = ok && q->step_ns > 0 ? MAX(q->tried, batch) : q->tried;
     subject_clear(&s);
+    g_clear_error(&q->why);
     if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
-        g_clear_error(&cause);
+        q->why = g_steal_pointer(&cause);
     if (cause)
         g_propagate_error(error, cause);
     return ok;
@@ -229,8 +231,9 @@ gboolean bench_batch_of_training(Bench *b, Point *point, GError **error)
     point->searching = FALSE;
     point->batch = n;
     if (n == 0 && !cause)
-        hn_tool_no_batch(parts, error);
+        hn_tool_no_batch(parts, q.why, error);
     else if (cause)
         g_propagate_error(error, cause);
+    g_clear_error(&q.why);
     return n > 0 && !cause;
 }

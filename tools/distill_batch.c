@@ -113,6 +113,7 @@ typedef struct {
     gint64 tried;     /* the largest of which steps were made */
     gboolean slow;    /* larger ones are only planned, ... */
     gboolean confirm; /* ... but for this one */
+    GError *why;      /* the last one did not fit; NULL: it did */
 } Search;
 
 /* Two steps, the second of which is timed. They change what nobody keeps. */
@@ -161,8 +162,9 @@ static gboolean fits(gpointer data, gint64 batch, GError **error)
     s->tried = ok && s->step_ns > 0 ? MAX(s->tried, batch) : s->tried;
     hn_trainer_free(t);
     hn_device_unref(device);
+    g_clear_error(&s->why);
     if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
-        g_clear_error(&cause);
+        s->why = g_steal_pointer(&cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
     return ok;
@@ -205,7 +207,8 @@ gboolean distill_find_batch(Distill *q, GError **error)
     for (gboolean tried = s.tried == n; n > 0 && !tried && cause == NULL && !(tried = fits(&s, n, &cause));)
         n = n / parts / 2 * parts;
     if (n == 0 && cause == NULL)
-        hn_tool_no_batch(parts, &cause);
+        hn_tool_no_batch(parts, s.why, &cause);
+    g_clear_error(&s.why);
     if (cause != NULL) {
         g_propagate_error(error, cause);
         return FALSE;

@@ -44,8 +44,10 @@ gboolean distill_choose_losses(Distill *q, GError **error)
     g_autoptr(HnLesson) l = look(q, student, error);
     if (l == NULL)
         return FALSE;
-    if (q->objectives != NULL)
+    if (q->objectives != NULL) {
+        hn_lesson_place(l, q->objectives);
         return q->p->force || hn_lesson_check(l, q->objectives, error);
+    }
     if ((q->objectives = hn_lesson_objectives(l, error)) == NULL)
         return FALSE;
     g_autofree char *text = hn_objectives_describe(q->objectives);

@@ -90,10 +90,10 @@ gint64 hn_tool_largest_batch(const HnContext *ctx, gint64 parts, const gint64 *m
     return good * parts;
 }
 
-void hn_tool_no_batch(gint64 parts, GError **error)
+void hn_tool_no_batch(gint64 parts, const GError *why, GError **error)
 {
-    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample%s fits the memory limit",
-                parts > 1 ? " in each micro-batch" : "");
+    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample%s fits the memory limit%s%s",
+                parts > 1 ? " in each micro-batch" : "", why ? ": " : "", why ? why->message : "");
 }
 
 gsize hn_tool_step_limit(const HnContext *ctx)

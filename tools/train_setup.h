@@ -83,7 +83,8 @@ typedef gboolean (*HnToolFitsFn)(gpointer data, gint64 batch, GError **error);
  * then what is between is halved, twice. 0: error, or not even one sample in each part fits. */
 gint64 hn_tool_largest_batch(const HnContext *ctx, gint64 parts, const gint64 *most, HnToolFitsFn fits, gpointer data,
                              GError **error);
-void hn_tool_no_batch(gint64 parts, GError **error); /* says so: BUDGET */
+/* Says so, and why the last one did not fit; NULL: nobody knows. Errors: BUDGET. */
+void hn_tool_no_batch(gint64 parts, const GError *why, GError **error);
 /* Bytes that a step with --batch auto may take. */
 gsize hn_tool_step_limit(const HnContext *ctx);
 

@@ -444,6 +444,16 @@ static const char *misfit(const HnLesson *l, const HnObjective *o, const Output 
     return y->unit != probabilities ? (y->unit ? "holds probabilities already" : "holds no probabilities yet") : NULL;
 }
 
+void hn_lesson_place(const HnLesson *l, const GPtrArray *objectives)
+{
+    for (guint i = 0; i < objectives->len; i++) {
+        const HnObjective *o = objectives->pdata[i];
+        const Output *y = o->op->loss.logits ? compared(l, o) : NULL;
+        if (y != NULL && y->axis != NO_AXIS && isnan(hn_terms_get(o->terms, "axis")))
+            hn_terms_set(o->terms, "axis", y->axis);
+    }
+}
+
 gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error)
 {
     for (guint i = 0; i < objectives->len; i++) {

@@ -46,6 +46,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnLesson, hn_lesson_free)
 /* HnObjective *, at least one. Errors: UNSUPPORTED: no output holds what can be learned. */
 GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error);
 
+/* Losses that somebody chose, and did not say along which axis classes lie: along the one that a softmax or the labels
+ * tell. */
+void hn_lesson_place(const HnLesson *l, const GPtrArray *objectives);
+
 /* Losses that somebody chose: whether they suit what they compare, and whether that are probabilities instead of
  * logits. Errors: USAGE naming the output and what suits it. */
 gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error);

@@ -198,6 +198,19 @@ static void add_weight(Making *k, HnValue *v, const char *origin)
     g_array_append_val(k->g->trained, t);
 }
 
+/* list: HnTrainableWeight, of which none is trained. */
+static const char *why_none(const GArray *list)
+{
+    gboolean frozen = FALSE, unnamed = FALSE;
+    for (guint i = 0; i < list->len; i++) {
+        frozen = frozen || g_array_index(list, HnTrainableWeight, i).why == HN_WHY_FROZEN;
+        unnamed = unnamed || g_array_index(list, HnTrainableWeight, i).why == HN_WHY_UNNAMED;
+    }
+    return frozen    ? "the pattern of what is frozen matches all that could be"
+           : unnamed ? "the pattern of what is trained matches none"
+                     : "no float initializer reaches a weight, bias, scale or table";
+}
+
 /* What is quantized is trained in place: its integers become f32 weights. */
 static gboolean add_trained(Making *k, GError **error)
 {
@@ -217,8 +230,7 @@ static gboolean add_trained(Making *k, GError **error)
         g_ptr_array_add(g->products, g_strdup(origin != NULL ? origin : name));
     }
     if (g->trained->len == 0)
-        g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                            "no weight can be trained: no float initializer reaches a weight, bias, scale or table");
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "no weight can be trained: %s", why_none(list));
     return g->trained->len > 0 && bind(g->model, error);
 }
 

@@ -62,6 +62,12 @@ double hn_terms_get(const HnTerms *t, const char *key)
     return NAN;
 }
 
+void hn_terms_set(HnTerms *t, const char *key, double value)
+{
+    const HnTerm term = { g_strdup(key), value };
+    g_array_append_val(t->terms, term);
+}
+
 static gboolean is_among(const char *const *keys, const char *key)
 {
     return keys != NULL && g_strv_contains(keys, key);

@@ -23,6 +23,8 @@ void hn_terms_free(HnTerms *t);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnTerms, hn_terms_free)
 /* NaN: there is none. */
 double hn_terms_get(const HnTerms *t, const char *key);
+/* For a key that there is none of. */
+void hn_terms_set(HnTerms *t, const char *key, double value);
 /* All keys are in one of the `n` lists, ended by NULL or NULL themselves. Errors: USAGE that lists them. */
 gboolean hn_terms_check(const HnTerms *t, const char *what, const char *const *const *lists, int n, GError **error);
 /* Those that are among them become attributes of n: numbers, and integers. */

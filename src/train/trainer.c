@@ -118,13 +118,19 @@ static gboolean find_batch(HnTrainer *t, GError **error)
         t->o.micro = 1;
         return TRUE;
     }
-    if (t->o.in[0]->rank > 0 && hn_type_is_fixed(t->o.in[0], dims) && dims[0] % t->o.micro == 0 && dims[0] > 0) {
-        t->batch = dims[0];
-        return TRUE;
+    if (t->o.in[0]->rank == 0 || !hn_type_is_fixed(t->o.in[0], dims) || dims[0] <= 0) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_SHAPE,
+                            "the first input has no axis of samples to be cut into micro-batches");
+        return FALSE;
     }
-    g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "the first input cannot be cut into %d micro-batches of one size",
-                t->o.micro);
-    return FALSE;
+    if (dims[0] % t->o.micro != 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
+                    "a batch of %" PRId64 " samples cannot be cut into %d micro-batches of one size", dims[0],
+                    t->o.micro);
+        return FALSE;
+    }
+    t->batch = dims[0];
+    return TRUE;
 }
 
 /* --- states ------------------------------------------------------------------------------------------------------- */

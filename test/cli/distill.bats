@@ -197,8 +197,10 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     holds '.trained.weights == 2'
     distills --freeze '^conv' --epochs 1 --force
     holds '.trained.weights == 6'
-    refuses 4 "no weight can be trained" hone-distill -q -o no.onnx --student "$digits/model.onnx" \
-        --data "$digits/train.npz" --freeze .
+    refuses 4 "no weight can be trained: the pattern of what is frozen matches all" hone-distill -q -o no.onnx \
+        --student "$digits/model.onnx" --data "$digits/train.npz" --freeze .
+    refuses 4 "no weight can be trained: the pattern of what is trained matches none" hone-distill -q -o no.onnx \
+        --student "$digits/model.onnx" --data "$digits/train.npz" --train nothing
 }
 
 @test "distill: a rate is found, and normalizations of small sets stay" {

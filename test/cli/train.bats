@@ -44,6 +44,9 @@ field() { jq -e ".runs[0] | $1" "${@:2}" report.json; }
 @test "train: what does not fit is refused before the first step" {
     refuses 6 "a step needs" hone-bench trained.onnx --train --loss mse --batch 512 --mem-limit 20k
     refuses 6 "a step needs" hone-bench trained.onnx --train --loss mse --batch 512 --mem-limit 20k --checkpoint auto
+    refuses 6 "one sample fits the memory limit: a step needs" hone-bench trained.onnx --train --loss mse --batch auto --mem-limit 20k
+    refuses 1 "a batch of 512 samples cannot be cut into 3 micro-batches" hone-bench trained.onnx --train --loss mse \
+        --batch 512 --micro-batches 3
 }
 
 @test "train: --micro-batches auto cuts a batch into as few parts as fit" {

@@ -85,6 +85,7 @@ static void close_set(Set *s)
 #define HIDDEN HEAD "(%p) { %z = Gemm(%x, w:f32[10,9]) %s = Softmax(%z) %p = Identity(%s) }"
 #define SCORES HEAD "(%p) { %y = Gemm(%x, w:f32[10,9]) %p = Sigmoid(%y) }"
 #define LENGTH HEAD "(%p) { %y = Gemm(%x, w:f32[10,5]) %p = LpNormalization(%y) }"
+#define PLACES HEAD "(%y) { %u = Unsqueeze(%x, a:i64[1]={2}) %y = MatMul(%u, w:f32[1,4]) }"
 #define NUMBERS HEAD "(%y) { %y = Gemm(%x, w:f32[10,3]) }"
 
 static const Case cases[] = {
@@ -204,6 +205,26 @@ static void losses_that_do_not_suit(void)
     }
 }
 
+/* Classes lie where labels leave an axis, unless somebody says where. */
+static void classes_of_places(void)
+{
+    static const char *const texts[][2] = { { "ce", "ce:axis=2" },
+                                            { "ce:smoothing=0.1", "ce:smoothing=0.1:axis=2" },
+                                            { "ce:axis=1", "ce:axis=1" },
+                                            { "mse", "mse" } };
+    const Case c = { NULL, PLACES, HN_KD_STANDARD, 9, 2, NULL, 0 };
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        Set s;
+        open_set(&s, &c);
+        g_autoptr(GPtrArray) all = hn_objectives_parse(texts[i][0], &error);
+        hn_lesson_place(s.lesson, all);
+        g_autofree char *text = hn_objectives_describe(all);
+        g_assert_cmpstr(text, ==, texts[i][1]);
+        close_set(&s);
+    }
+}
+
 static void better_of_two(void)
 {
     const HnJudgement labels[] = { { 2.0, 0.9, 0.5, 10 }, { 1.0, 0.8, 0.9, 10 } },
@@ -225,6 +246,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train_lesson/numbers-are-weighed", numbers_are_weighed);
     g_test_add_func("/train_lesson/probabilities-of-the-teacher", probabilities_of_the_teacher);
     g_test_add_func("/train_lesson/losses-that-do-not-suit", losses_that_do_not_suit);
+    g_test_add_func("/train_lesson/classes-of-places", classes_of_places);
     g_test_add_func("/train_lesson/better-of-two", better_of_two);
     return g_test_run();
 }

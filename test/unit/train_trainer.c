@@ -165,7 +165,10 @@ static void test_rates(void)
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&cosine, 104), 0.1, 1e-12);
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&cosine, 1000), 0.1, 1e-12);
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 1), 1, 1e-12);
-    g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 45), 0.1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 30), 1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 31), 0.1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 60), 0.1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 61), 0.01, 1e-12);
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&step, 90), 0.01, 1e-12);
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&line, 6), 0.5, 1e-12);
     g_assert_cmpfloat_with_epsilon(hn_lr_factor(&flat, 1), 0.5, 1e-12);
@@ -379,6 +382,28 @@ static void test_micro_batches(void)
         lesson_clear(&parts[i]);
 }
 
+#define DROPS(x)                                                     \
+    "opset 13 graph g(%x:f32[" x ",32]) -> (%y) { %d = Dropout(%x) " \
+    "%y = MatMul(%d, w:f32[32,3]) }"
+
+/* What a Dropout leaves out differs from part to part: parts of the same samples have other losses. */
+static void test_dropped(void)
+{
+    Lesson half, both;
+    lesson_open(&half, DROPS("4"), &(Setting){ .loss = "mse", .rule = "sgd" });
+    lesson_open(&both, DROPS("8"), &(Setting){ .loss = "mse", .rule = "sgd", .micro = 2 });
+    for (int i = 0; i < 2; i++) {
+        memcpy((char *)both.in[0]->data + (gsize)i * half.in[0]->bytes, half.in[0]->data, half.in[0]->bytes);
+        memcpy((char *)both.target[0]->data + (gsize)i * half.target[0]->bytes, half.target[0]->data,
+               half.target[0]->bytes);
+    }
+    const double one = lesson_step(&half, 0).loss, two = lesson_step(&both, 0).loss;
+    g_test_message("%g, and %g of two parts", one, two);
+    g_assert_cmpfloat(fabs(one - two), >, 1e-3 * one);
+    lesson_clear(&half);
+    lesson_clear(&both);
+}
+
 #define ROWS(x)           \
     "opset 20 graph g(" x \
     " %m = MatMul(%c, w:f32[3,5]) %a = Add(%m, b:f32[1,1,5]) %g = Gelu(%a) %y = MatMul(%g, u:f32[5,4]) }"
@@ -411,6 +436,7 @@ static void test_uneven(void)
     g_autoptr(GError) error = NULL;
     g_assert_false(lesson_init(&l, NET, &(Setting){ .loss = "ce", .rule = "adamw", .micro = 3 }, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_SHAPE);
+    g_assert_nonnull(strstr(error->message, "cannot be cut into 3 micro-batches"));
     lesson_clear(&l);
 }
 
@@ -745,6 +771,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/two-losses", test_two_losses);
     g_test_add_func("/train/learns", test_learns);
     g_test_add_func("/train/micro-batches", test_micro_batches);
+    g_test_add_func("/train/dropped", test_dropped);
     g_test_add_func("/train/rows", test_rows);
     g_test_add_func("/train/uneven", test_uneven);
     g_test_add_func("/train/not-finite", test_not_finite);
