@@ -235,6 +235,10 @@ static void test_goes_on(void)
             g_clear_error(&error);
             close_set(part);
             Set *rest = open_set(folder, threads, -1);
+            hn_fit_free(rest->fit);
+            hn_judge_free(rest->judge);
+            rest->lr = 0.5; /* the checkpoint's is gone on with */
+            open_fit(rest, threads);
             g_assert_true(hn_fit_resume(rest->fit, rest->checkpoint, &error));
             g_assert_true(hn_fit_run(rest->fit, &error));
             g_assert_no_error(error);
