@@ -330,14 +330,7 @@ static gboolean choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs, G
     return TRUE;
 }
 
-/* The best weights, computed anew. */
-static gboolean settle_layer(const Run *r, const HnLayerSums *p, int layer, HnObs *obs, GError **error)
-{
-    g_autofree double *w = hn_prune_weights(r->out->map->layers->pdata[layer]);
-    return hn_obs_settle(obs, p->grams[layer], w, hn_layer_ridge(r->o), error);
-}
-
-/* The same for targets that they make, of all layers that can have some. */
+/* The best weights for targets that those so far make, of all layers that can have some. */
 static gboolean aim_layers(const Run *r, const HnLayerSums *p, HnModel *pruned, HnObs *const *obs, GError **error)
 {
     const guint n = p->map->layers->len;
@@ -345,20 +338,21 @@ static gboolean aim_layers(const Run *r, const HnLayerSums *p, HnModel *pruned, 
     for (guint i = 0; i < n; i++)
         w[i] = obs[i] != NULL && hn_layer_sums_aims(p, (int)i) ? obs[i]->w : NULL;
     gboolean ok = hn_layer_sums_aim(p, pruned, w, error);
-    for (guint i = 0; i < n && ok; i++)
-        ok = w[i] == NULL || settle_layer(r, p, (int)i, obs[i], error);
+    for (guint i = 0; i < n && ok; i++) {
+        if (w[i] == NULL)
+            continue;
+        g_autofree double *own = hn_prune_weights(p->map->layers->pdata[i]);
+        ok = hn_obs_settle(obs[i], p->grams[i], own, hn_layer_ridge(r->o), error);
+    }
     return ok;
 }
 
 static gboolean fit_layers(Run *r, const HnLayerSums *p, HnModel *pruned, HnObs *const *obs, GError **error)
 {
     gboolean ok = TRUE;
-    for (int i = 0; i < (int)p->map->layers->len && ok; i++) {
-        if (!p->wanted[i] || !p->chosen[i] || obs[i] == NULL)
-            continue;
-        hn_obs_end(obs[i]);
-        ok = settle_layer(r, p, i, obs[i], error);
-    }
+    for (guint i = 0; i < p->map->layers->len; i++)
+        if (p->chosen[i] && obs[i] != NULL)
+            hn_obs_end(obs[i]);
     for (int i = 0; i < AIMS && ok; i++)
         ok = aim_layers(r, p, pruned, obs, error);
     for (guint i = 0; i < p->map->layers->len && ok; i++) {
