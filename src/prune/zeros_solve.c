@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/each.h"
+#include "base/team.h"
 
 #define HN_LOOPS "prune/zeros_solve_loops.h"
 #include "base/every_level.h"
@@ -51,30 +51,6 @@ void hn_zeros_system_free(HnZerosSystem *s)
     g_free(s->zero);
     g_free(s->energy);
     g_free(s);
-}
-
-/* --- all outputs -------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    const HnZerosSystem *s;
-    const float *x;
-} Product;
-
-/* image = h x, for a tile of rows */
-static void multiply(gpointer data, gint64 tile)
-{
-    const Product *p = data;
-    const HnZerosSystem *s = p->s;
-    const int level = hn_cpu_level();
-    for (int64_t block = 0; block < s->blocks; block++)
-        tile_at[level](s->image + (block * s->rows + tile * TILE) * WIDE, s->h + tile * TILE * s->k,
-                       p->x + block * s->rows * WIDE, s->k);
-}
-
-static void find_image(const HnZerosSystem *s, const float *x, int threads)
-{
-    Product p = { s, x };
-    hn_each(s->rows / TILE, threads, multiply, &p);
 }
 
 /* --- a block of outputs ------------------------------------------------------------------------------------------- */
@@ -138,6 +114,71 @@ static void go(const HnZerosSystem *s, int64_t block)
     }
 }
 
+/* --- all outputs -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const HnZerosSystem *s;
+    const double *b;
+    const float *x;
+    gboolean first;
+    int n; /* shares */
+} Work;
+
+/* Those of n that the calling thread does. */
+static void part_of(const Work *w, int64_t n, int64_t *from, int64_t *to)
+{
+    const int id = hn_team_share()->id;
+    *from = n * id / w->n;
+    *to = n * (id + 1) / w->n;
+}
+
+/* image = h x, for tiles of rows */
+static void multiply(void *data)
+{
+    const Work *w = data;
+    const HnZerosSystem *s = w->s;
+    const int level = hn_cpu_level();
+    int64_t from, to;
+    part_of(w, s->rows / TILE, &from, &to);
+    for (int64_t tile = from; tile < to; tile++)
+        for (int64_t block = 0; block < s->blocks; block++)
+            tile_at[level](s->image + (block * s->rows + tile * TILE) * WIDE, s->h + tile * TILE * s->k,
+                           w->x + block * s->rows * WIDE, s->k);
+}
+
+static void start_all(void *data)
+{
+    const Work *w = data;
+    int64_t from, to;
+    part_of(w, w->s->blocks, &from, &to);
+    for (int64_t block = from; block < to; block++)
+        start(w->s, w->b, block);
+}
+
+static void turn_all(void *data)
+{
+    const Work *w = data;
+    int64_t from, to;
+    part_of(w, w->s->blocks, &from, &to);
+    for (int64_t block = from; block < to; block++)
+        turn(w->s, w->first, block);
+}
+
+static void go_all(void *data)
+{
+    const Work *w = data;
+    int64_t from, to;
+    part_of(w, w->s->blocks, &from, &to);
+    for (int64_t block = from; block < to; block++)
+        go(w->s, block);
+}
+
+static void run(Work *w, HnTeamFn fn)
+{
+    HnRegion region = { .fn = fn, .data = w, .n = w->n };
+    hn_team_run(&region, FALSE);
+}
+
 /* --- solving ------------------------------------------------------------------------------------------------------ */
 
 static double energy_of(const HnZerosSystem *s)
@@ -168,17 +209,17 @@ static void get(const HnZerosSystem *s, double *w)
 
 void hn_zeros_system_solve(HnZerosSystem *s, const double *b, const guint8 *zero, double *w, int steps, int threads)
 {
+    Work work = { .s = s, .b = b, .x = s->x, .n = MAX(threads, 1) };
     put(s, zero, w);
-    find_image(s, s->x, threads);
-    for (int64_t block = 0; block < s->blocks; block++)
-        start(s, b, block);
+    run(&work, multiply);
+    run(&work, start_all);
     const double most = ENOUGH * ENOUGH * energy_of(s);
+    work.x = s->way;
     for (int i = 0; i < steps && energy_of(s) > most; i++) {
-        for (int64_t block = 0; block < s->blocks; block++)
-            turn(s, i == 0, block);
-        find_image(s, s->way, threads);
-        for (int64_t block = 0; block < s->blocks; block++)
-            go(s, block);
+        work.first = i == 0;
+        run(&work, turn_all);
+        run(&work, multiply);
+        run(&work, go_all);
     }
     get(s, w);
 }
