@@ -32,6 +32,7 @@ typedef struct {
     double sample, n_sample; /* of the sample that is being added */
     gboolean one_sided;      /* a pair of which only one is finite */
     gboolean names;          /* errors are 1 or 0 */
+    gboolean whole;          /* numbers are rounded to integers */
 } Group;
 
 typedef struct Value {
@@ -368,6 +369,11 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     const HnChannelKinds *k = &s->view->channels;
     const int64_t step = hn_channel_kinds_step(k, want);
     g_autofree Kind *kind = g_new0(Kind, (gsize)k->n);
+    for (int i = 0; i < s->view->n_groups - s->view->between; i++) {
+        s->group[i].whole = hn_dtype_in(want->dtype, HN_T_INTS);
+        if (s->own != NULL)
+            s->own[i].whole = s->group[i].whole;
+    }
     for (int i = 0; i < k->n; i++)
         kind[i].strong = k->scores[i] ? g_array_new(FALSE, FALSE, sizeof(Pair)) : NULL;
     for (int64_t i = 0; i < want->n; i++) {
@@ -462,18 +468,20 @@ static double size_of_group(const Group *g, gboolean scores)
     return scores && g->most >= HN_STRONG_SCORE ? fmax(size, HN_STRONG_SCORE * HN_STRONG_SCORE) : size;
 }
 
-/* A mean square of errors over that. */
-static double loss_of(double noise, double size)
+/* A mean square of errors over that. Of what is rounded, the error e before: a small one moves a part |e| of the
+ * integers by 1, which has a mean square of |e|, sqrt(2 / pi) times the root of that of normal errors. */
+static double loss_of(const Group *g, double noise, double size)
 {
-    return noise > 0 ? fmin(noise / size, MOST_LOSS) : 0;
+    const double real = g->whole ? noise * fmin(M_PI_2 * noise, 1) : noise;
+    return noise > 0 ? fmin(real / size, MOST_LOSS) : 0;
 }
 
 /* Of a group: its loss, and that of its worst sample. least: of the size. */
 static void add_loss(const Group *g, gboolean scores, double least, gboolean between, double *loss, double *most)
 {
     const double own = size_of_group(g, scores), size = (own > 0 ? own : least) / (between ? CLASS_PART : 1);
-    const double worst = g->one_sided ? MOST_LOSS : loss_of(g->worst, size);
-    const double mean = g->one_sided ? MOST_LOSS : loss_of(g->noise / fmax(g->n, 1), size);
+    const double worst = g->one_sided ? MOST_LOSS : loss_of(g, g->worst, size);
+    const double mean = g->one_sided ? MOST_LOSS : loss_of(g, g->noise / fmax(g->n, 1), size);
     *most = fmax(*most, worst);
     *loss = fmax(*loss, g->one_sided ? MOST_LOSS : fmax(mean, worst / WORST));
 }

@@ -13,6 +13,9 @@
  * What varies has to be right by itself: from 8 samples on elements that are not still are held against their own size,
  * too.
  *
+ * Integers that are real numbers, rounded, are off by 1 where an error, however small, crosses a border: what counts is
+ * the error before that, as the mean square tells it.
+ *
  * A number that may stand for something else (HnChannelKinds.none) has no part in the size where most of the results
  * have it, to the bit, where the original has it.
  *

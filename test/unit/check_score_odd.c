@@ -99,6 +99,12 @@ static double log_probability(HnRng *rng, int s, int64_t i)
     return i % 5 == 4 ? -INFINITY : hn_rng_normal(rng) * 3 - (i % 5 == s % 4 ? 0 : 8);
 }
 
+static double duration(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, 0.5, 12);
+}
+
 /* What varies is 160 roundings of what stays. */
 static double pressure(HnRng *rng, int s, int64_t i)
 {
@@ -226,6 +232,17 @@ static const Case cases[] = {
       { "%y = Add(%x, p:f32={0.1})", "%y = Mul(%x, p:f32={1.0003})" },
       { "%z = Mul(%x, p:f32={0})\n%y = Add(%z, q:f32={300})", "%y = Add(%x, p:f32={2})",
         "%y = Sub(p:f32={600}, %x)" } },
+    { "durations, rounded up",
+      "f32[1,24]",
+      8,
+      duration,
+      HN_OUTPUT_NUMBERS,
+      "%c = Ceil(%x)\n%y = Cast(%c) to=7",
+      { "%z = Add(%x, p:f32={0.05})\n%c = Ceil(%z)\n%y = Cast(%c) to=7",
+        "%z = Mul(%x, p:f32={1.01})\n%c = Ceil(%z)\n%y = Cast(%c) to=7" },
+      { "%z = Mul(%x, p:f32={1.1})\n%c = Ceil(%z)\n%y = Cast(%c) to=7",
+        "%z = Add(%x, p:f32={0.4})\n%c = Ceil(%z)\n%y = Cast(%c) to=7",
+        "%c = Ceil(%x)\n%a = Cast(%c) to=7\n%y = Add(%a, q:i64={1})" } },
     { "pressures that hardly vary at all",
       "f32[1,1]",
       24,
