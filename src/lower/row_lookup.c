@@ -11,18 +11,6 @@
 #define CHAIN 8     /* nodes that move rows on the way */
 #define LARGE 1e30F /* scales below it times any integer of 8 bits are finite */
 
-/* v is 0, 1, 2, ... along its last axis, the others are of size 1. */
-static gboolean counts_up(const HnRewrite *r, const HnValue *v, int64_t n)
-{
-    const HnTensor *t = hn_rw_known(r, v);
-    if (t == NULL || t->ndim == 0 || t->n != n || t->dims[t->ndim - 1] != n)
-        return FALSE;
-    for (int64_t i = 0; i < n; i++)
-        if (hn_tensor_get_i64(t, i) != i)
-            return FALSE;
-    return TRUE;
-}
-
 static gboolean all_below(const HnTensor *t, double most)
 {
     for (int64_t i = 0; i < t->n; i++)
@@ -117,10 +105,10 @@ static gboolean row_lookup(HnRewrite *r, HnNode *n)
     if (equal == NULL || hn_rw_dtype(r, rows) != HN_F32 || hn_rw_rank(r, rows) != 2 || !hn_rw_fixed(r, rows, table) ||
         table[0] == 0 || table[1] == 0)
         return FALSE;
-    const int k = counts_up(r, hn_node_in(equal, 0), table[0]) ? 1 : 0;
+    const int k = hn_pattern_counts_up(r, hn_node_in(equal, 0), table[0]) ? 1 : 0;
     HnValue *x = hn_node_in(equal, k), *places = hn_node_in(equal, 1 - k);
     const int rank = hn_rw_rank(r, x);
-    if (!counts_up(r, places, table[0]))
+    if (!hn_pattern_counts_up(r, places, table[0]))
         return hn_rw_miss(r, n, "'%s' does not count the rows up", places->name);
     if (!hn_dtype_in(hn_rw_dtype(r, x), HN_BIT(HN_I32) | HN_BIT(HN_I64)) || rank < 1 || !hn_rw_fixed(r, x, dims) ||
         dims[rank - 1] != 1 || hn_rw_rank(r, places) > rank)

@@ -73,6 +73,17 @@ int hn_pattern_axis(const HnRewrite *r, const HnNode *n)
     return axis;
 }
 
+gboolean hn_pattern_counts_up(const HnRewrite *r, const HnValue *v, int64_t n)
+{
+    const HnTensor *t = hn_rw_known(r, v);
+    if (t == NULL || t->ndim == 0 || t->n != n || t->dims[t->ndim - 1] != n)
+        return FALSE;
+    for (int64_t i = 0; i < n; i++)
+        if (hn_tensor_get_i64(t, i) != i)
+            return FALSE;
+    return TRUE;
+}
+
 HnValue *hn_pattern_scalar(HnRewrite *r, HnGraph *g, const char *stem, const HnValue *v, double x)
 {
     HnTensor *t = hn_tensor_new(hn_rw_dtype(r, v), 0, NULL, NULL, NULL);

@@ -40,6 +40,8 @@ HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x);
 gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b);
 /* v is of f32 or f16, or of bf16 where the graph is lowered. */
 gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v);
+/* v is 0, 1, 2, ... n - 1 along its last axis, the others are of size 1. */
+gboolean hn_pattern_counts_up(const HnRewrite *r, const HnValue *v, int64_t n);
 /* n is Clip or Relu with constant bounds, infinite where there are none. */
 gboolean hn_pattern_bounds(const HnRewrite *r, const HnNode *n, double *lo, double *hi);
 /* The only axis that n, a reduction that keeps it, reduces, from the front; -1: several, or not known. */
