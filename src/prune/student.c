@@ -7,6 +7,7 @@
 #include "ir/copy.h"
 #include "prune/branches.h"
 #include "prune/count.h"
+#include "prune/low_rank.h"
 #include "prune/ready.h"
 
 #define LANES 16         /* of the vectors that widths are chosen for, whatever this machine has */
@@ -219,26 +220,60 @@ static gboolean uniform_widths(Work *w, const Subject *s, int *keep, gboolean *m
     return TRUE;
 }
 
-/* --- narrower, for the sake of time ------------------------------------------------------------------------------- */
+/* --- ranks -------------------------------------------------------------------------------------------------------- */
 
-/* Widths of a budget: by loss, or (through 0) the same part of all. */
-static gboolean find_widths(Work *w, const Subject *s, double through, int *keep, gboolean *met, GError **error)
+/* Such that operations are few enough; *met FALSE: there are none. */
+static gboolean ranks_of_part(Work *w, const HnLowRank *f, int *rank, gboolean *met, GError **error)
 {
-    return through > 0 ? widths_by_loss(w, s, through, keep, met, error) : uniform_widths(w, s, keep, met, error);
+    double goal = w->part * w->flops, flops = INFINITY;
+    *met = FALSE;
+    for (int i = 0; i < ROUNDS && !*met && hn_low_rank_allocate(f, goal, rank); i++) {
+        g_autoptr(HnModel) m = hn_low_rank_model(f, rank, error);
+        if (m == NULL || !hn_prune_flops(m, w->sample->in, w->o->budget, NULL, &flops, error))
+            return FALSE;
+        *met = flops <= w->part * w->flops;
+        w->least = fmin(w->least, flops / w->flops);
+        goal *= NEAR * w->part * w->flops / flops;
+    }
+    return !hn_progress_stop(w->o->progress, error);
 }
 
-static gboolean measure(Work *w, const Subject *s, const int *keep, double *time, GError **error)
+/* --- narrower, for the sake of time ------------------------------------------------------------------------------- */
+
+/* How a student becomes small: widths by what they lose, or (through 0) the same part of all, or ranks. */
+typedef struct {
+    const Subject *s;
+    double through;
+    const HnLowRank *ranks; /* NULL: widths */
+} Way;
+
+/* Numbers that say how small: widths, or ranks. */
+static guint numbers_of(const Way *way)
 {
-    g_autoptr(HnModel) m = hn_prune_narrow(s->map, &s->o, keep, error);
+    return (way->ranks != NULL ? way->ranks->items->len : way->s->map->classes->len) + 1u;
+}
+
+/* Those of a budget. */
+static gboolean find_numbers(Work *w, const Way *way, int *keep, gboolean *met, GError **error)
+{
+    if (way->ranks != NULL)
+        return ranks_of_part(w, way->ranks, keep, met, error);
+    return way->through > 0 ? widths_by_loss(w, way->s, way->through, keep, met, error)
+                            : uniform_widths(w, way->s, keep, met, error);
+}
+
+static gboolean measure(Work *w, const Way *way, const int *keep, double *time, GError **error)
+{
+    g_autoptr(HnModel) m = way->ranks != NULL ? hn_low_rank_model(way->ranks, keep, error)
+                                              : hn_prune_narrow(way->s->map, &way->s->o, keep, error);
     return m != NULL && w->o->time(w->o->time_data, m, time, error);
 }
 
-/* Of so many steps; *met FALSE: there are no such widths. */
-static gboolean widths_behind(Work *w, const Subject *s, double through, int steps, int *keep, gboolean *met,
-                              GError **error)
+/* Of so many steps; *met FALSE: there are no such numbers. */
+static gboolean numbers_behind(Work *w, const Way *way, int steps, int *keep, gboolean *met, GError **error)
 {
     w->part = w->o->part * pow(NARROWER, steps);
-    const gboolean ok = find_widths(w, s, through, keep, met, error);
+    const gboolean ok = find_numbers(w, way, keep, met, error);
     w->part = w->o->part;
     return ok;
 }
@@ -249,11 +284,11 @@ typedef struct {
     double time, as_wide; /* NaN: not measured */
 } Narrow;
 
-/* keep[] becomes the widest of widths that take little enough time, or, where none does, of those that take about the
- * least. */
-static gboolean narrow(Work *w, const Subject *s, double through, int *keep, Narrow *found, GError **error)
+/* keep[] becomes the widest of widths, or ranks, that take little enough time, or, where none does, of those that take
+ * about the least. */
+static gboolean narrow(Work *w, const Way *way, int *keep, Narrow *found, GError **error)
 {
-    const gsize size = (s->map->classes->len + 1u) * sizeof *keep;
+    const gsize size = numbers_of(way) * sizeof *keep;
     const int at = MIN(w->tried, HN_STUDENTS - 1), known = w->o->narrower != NULL ? w->o->narrower->times[at] : 0;
     g_autofree int *all = g_malloc0((MOST_NARROWER + 1) * size);
     double took[MOST_NARROWER + 1], least = INFINITY;
@@ -263,16 +298,16 @@ static gboolean narrow(Work *w, const Subject *s, double through, int *keep, Nar
     if (w->o->narrower != NULL || w->o->time == NULL) {
         gboolean met = TRUE;
         w->narrower.times[at] = found->steps;
-        return known == 0 || widths_behind(w, s, through, found->steps, keep, &met, error);
+        return known == 0 || numbers_behind(w, way, found->steps, keep, &met, error);
     }
     for (gboolean met = TRUE; n <= MOST_NARROWER && met && !(least <= w->o->most_time); n++) {
         int *now = all + (gsize)n * (size / sizeof *keep);
         memcpy(now, keep, size);
-        if (n > 0 && !widths_behind(w, s, through, n, now, &met, error))
+        if (n > 0 && !numbers_behind(w, way, n, now, &met, error))
             return FALSE;
         if (!met)
             break;
-        if (!measure(w, s, now, &took[n], error))
+        if (!measure(w, way, now, &took[n], error))
             return FALSE;
         note(w, "%d steps narrower: %.3f of the time", n, took[n]);
         least = fmin(least, took[n]);
@@ -358,7 +393,7 @@ static gboolean add_narrow(Work *w, Subject *s, double through, int *keep, HnMod
     g_autoptr(HnModel) m = made;
     g_autofree int *first = g_memdup2(keep, size);
     Narrow found;
-    if (!narrow(w, s, through, keep, &found, error))
+    if (!narrow(w, &(Way){ s, through, NULL }, keep, &found, error))
         return FALSE;
     if (m == NULL || memcmp(first, keep, size) != 0) {
         hn_model_free(m);
@@ -418,6 +453,8 @@ static gboolean without_one(const Work *w, const HnModel *m, HnModel **out, GErr
 static gboolean add_of_blocks(Work *w, HnModel *m, double flops, const char *how, guint blocks, GError **error)
 {
     g_auto(Subject) s = { 0 };
+    if (weights_of(m) == 0)
+        return TRUE; /* there is nothing left that could learn */
     if (flops <= w->o->part * w->flops)
         return add_student(w, hn_model_copy(m), how, blocks, &(Narrow){ 0, NAN, NAN }, error);
     return subject_open(w, m, &s, error) && (s.map->classes->len == 0 || add_by_loss(w, &s, how, blocks, error));
@@ -448,6 +485,30 @@ static gboolean add_blocks(Work *w, GError **error)
         }
     }
     return taken == half || add_of_blocks(w, m, flops, half > 0 ? "more blocks" : "blocks", taken, error);
+}
+
+/* --- ranks of layers ---------------------------------------------------------------------------------------------- */
+
+/* None may meet the budget. */
+static gboolean add_low_rank(Work *w, const Subject *s, GError **error)
+{
+    g_autoptr(HnPruneCosts) flops = hn_prune_costs_new(s->map);
+    if (!hn_prune_flops_of_layers(s->base, w->sample->in, w->o->budget, flops, error))
+        return FALSE;
+    g_autoptr(HnLowRank) f = hn_low_rank_new(s->map, &s->o, flops, error);
+    if (f == NULL)
+        return FALSE;
+    g_autofree int *rank = g_new0(int, f->items->len + 1u);
+    gboolean met;
+    Narrow found;
+    if (!ranks_of_part(w, f, rank, &met, error))
+        return FALSE;
+    if (!met)
+        return TRUE;
+    if (!narrow(w, &(Way){ s, 0, f }, rank, &found, error))
+        return FALSE;
+    HnModel *m = hn_low_rank_model(f, rank, error);
+    return m != NULL && add_student(w, m, "low rank", 0, &found, error);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -484,7 +545,8 @@ static gboolean make_all(Work *w, GError **error)
     w->vectors = all_vectors(&s);
     if (s.map->classes->len > 0 && (!add_by_loss(w, &s, "channels", 0, error) || !add_uniform(w, &s, error)))
         return FALSE;
-    return add_blocks(w, error) && (w->made->len > 0 || none(w, s.map->classes->len, error));
+    return add_blocks(w, error) && add_low_rank(w, &s, error) &&
+           (w->made->len > 0 || none(w, s.map->classes->len, error));
 }
 
 GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, HnNarrower *narrower,

@@ -5,6 +5,7 @@
  *     uniform    all classes lose the same part, and weights are fitted anew
  *     blocks     first branches of sums, and layers that make as many numbers as they read, go as a whole, those that
  *                are missed least (prune/branches.h), then channels
+ *     low rank   layers become two smaller ones each, of a lower rank (prune/low_rank.h)
  *
  * Which is best is seen when they have learned. The same is made on any machine where nobody measures how long they
  * take; who does makes those narrower that take too long, and can say later how often that was
@@ -28,7 +29,7 @@ typedef struct {
 } HnStudent;
 
 /* How often students were made narrower because they took too long, in the order in which they are made. */
-#define HN_STUDENTS 4
+#define HN_STUDENTS 5
 typedef struct {
     int times[HN_STUDENTS];
 } HnNarrower;

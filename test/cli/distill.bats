@@ -417,7 +417,7 @@ EOF
 @test "distill: a student that is made of its teacher" {
     how=(--teacher "$digits/model.onnx" --student auto:0.5x --data "$digits/train.npz" --no-labels --epochs 8)
     run --separate-stderr hone-distill --json=report.json -v -o out.onnx "${how[@]}"
-    [ "$status" -eq 0 ] && [[ $stderr == *"to choose among 2 students takes about"* && $output == *"student by"* ]] || explain "auto"
+    [ "$status" -eq 0 ] && [[ $stderr == *"to choose among 3 students takes about"* && $output == *"student by"* ]] || explain "auto"
     schema distill report.json
     holds '.student.flops <= 0.5 * .student.teacher_flops and .student.weights == .trained.elements'
     holds '.student | .how == (.candidates[] | select(.chosen == "yes") | .how)'
@@ -439,7 +439,7 @@ EOF
     python3 - out.onnx other.onnx <<'PY'
 import re, sys
 text = open(sys.argv[1], "rb").read()
-open(sys.argv[2], "wb").write(re.sub(rb'("narrower": ?")[0-9],[0-9],[0-9],[0-9]"', rb'\g<1>1,1,1,1"', text))
+open(sys.argv[2], "wb").write(re.sub(rb'("narrower": ?")[0-9],[0-9],[0-9],[0-9],[0-9]"', rb'\g<1>1,1,1,1,1"', text))
 PY
     run hone-replay -q other.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
     [ "$status" -ne 0 ] || explain "other widths give other bytes"
@@ -447,6 +447,15 @@ PY
     [ "$status" -eq 0 ] || explain "hone-replay"
     succeeds hone-distill -q -o out.onnx "${how[@]}" --resume c.hone
     cmp first.onnx out.onnx
+}
+
+@test "distill: a layer whose channels must all stay becomes two smaller ones" {
+    npy make '<f4' 256,48 "$(python3 -c 'print(*[i * i * 37 % 1013 % 199 - 99 for i in range(12288)])')" rows.npy
+    succeeds hone-distill --json=report.json -q -o out.onnx --teacher square.onnx --student auto:0.5x --data rows.npy --epochs 4 --force
+    schema distill report.json
+    holds '.student | .how == "low rank" and .flops <= 0.5 * .teacher_flops and (.candidates | length) == 1'
+    succeeds hone-run out.onnx --data rows.npy
+    succeeds hone-replay -q out.onnx square.onnx --teacher square.onnx --data rows.npy
 }
 
 @test "distill: students that cannot be made" {

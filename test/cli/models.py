@@ -3,6 +3,7 @@
 
 usage: models.py DIR
 """
+import math
 import os
 import sys
 
@@ -42,6 +43,11 @@ def models():
     yield "tagger", simple([node("MatMul", ["x", "w"], ["p"]), node("Sigmoid", ["p"], ["y"])], [three], (x,), (y,))
     yield "score", simple([node("MatMul", ["x", "w"], ["y"])], [tensor("w", FLOAT, (3, 1), f32(0.5, -0.25, 0.125))], (x,),
                           (value("y", FLOAT, ("N", 1)),))
+    # one layer between an input and an output, from which no channel may go
+    wave = [math.sin(0.11 * i * j + i) / (1 + j / 4) + math.cos(0.7 * i + j * j) / 20 for i in range(48) for j in range(48)]
+    yield "square", simple([node("MatMul", ["x", "w"], ["p"]), node("Tanh", ["p"], ["y"])],
+                           [tensor("w", FLOAT, (48, 48), f32(*wave))], (value("x", FLOAT, ("N", 48)),),
+                           (value("y", FLOAT, ("N", 48)),))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),
