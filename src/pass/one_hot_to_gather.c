@@ -1,7 +1,7 @@
 /*
  * The product of a one-hot matrix, compared (a place with 0, 1, 2, ...) and cast, with a constant table is rows of the
- * table. A place outside of it has no one in its row, and a row of zeros: there is one behind the table, and Clip
- * brings what is too large to it, and to -1, which counts from the back, what is too small.
+ * table. A place outside of it has no one in its row, and a row of zeros: there is one behind the table, and Min
+ * brings what is too large to it, as Max does what is too small, to -1, which counts from the back.
  */
 #include <math.h>
 
@@ -51,8 +51,8 @@ static gboolean one_hot_to_gather(HnRewrite *r, HnNode *n)
     if (!hn_dtype_in(hn_rw_dtype(r, x), HN_BIT(HN_I32) | HN_BIT(HN_I64)) || rank < 1 || hn_rw_rank(r, places) > rank ||
         !hn_dim_is(hn_rw_dim(r, x, rank - 1), 1))
         return hn_rw_miss(r, n, "'%s' is not one integer for each row of the result", x->name);
-    if (!hn_rw_can(n->graph, &hn_op_clip, 12))
-        return hn_rw_miss(r, n, "no Clip of integers in this opset");
+    if (!hn_rw_can(n->graph, &hn_op_max, 12))
+        return hn_rw_miss(r, n, "no Max of integers in this opset");
     if (!all_finite(table))
         return hn_rw_miss(r, n, "not all of '%s' is finite", hn_node_in(n, 1)->name);
     if (!hn_rw_go(r, n))
@@ -62,7 +62,8 @@ static gboolean one_hot_to_gather(HnRewrite *r, HnNode *n)
     HnValue *at = hn_rw_out(r, hn_shapes_squeeze(r, n, "Squeeze", x, &last, 1), "at");
     HnValue *lo = hn_pattern_scalar(r, n->graph, "none", x, -1),
             *hi = hn_pattern_scalar(r, n->graph, "none", x, (double)rows);
-    HnValue *place = hn_rw_out(r, hn_rw_add(r, n, "Clip", HN_INS(at, lo, hi)), "place");
+    HnValue *above = hn_rw_out(r, hn_rw_add(r, n, "Max", HN_INS(at, lo)), "above");
+    HnValue *place = hn_rw_out(r, hn_rw_add(r, n, "Min", HN_INS(above, hi)), "place");
     return hn_rw_take(r, hn_rw_add(r, n, "Gather", HN_INS(all, place)), n);
 }
 
