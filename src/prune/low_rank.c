@@ -129,7 +129,7 @@ static gboolean add_pass(HnLowRank *f, const HnLayerSums *sums, const HnPruneCos
     const guint n = sums->layers->len;
     g_autofree HnLowRankLayer *made = g_new0(HnLowRankLayer, n + 1);
     g_autofree gboolean *usable = g_new0(gboolean, n + 1);
-    if (!hn_layer_sums_run(sums, NULL, 0, error))
+    if (!hn_layer_sums_run(sums, NULL, error))
         return FALSE;
     for (guint i = 0; i < n; i++) {
         const int at = g_array_index(sums->layers, int, i);
