@@ -38,8 +38,9 @@ static int64_t most_of(const HnLinearRows *r)
 static gboolean may_be_two(const HnPruneLayer *l)
 {
     const HnLinearRows *r = &l->rows;
-    return l->free && hn_node_in(l->node, l->x)->weight == NULL && r->groups == 1 && r->outs >= LEAST &&
-           r->outs <= MOST_OUTS && r->k >= LEAST && most_of(r) >= STEP;
+    if (!l->free || hn_node_in(l->node, l->x)->weight != NULL || r->groups != 1)
+        return FALSE;
+    return r->k >= LEAST && r->outs >= LEAST && r->outs <= MOST_OUTS && most_of(r) >= STEP;
 }
 
 /* c[k, k], both triangles: the mean of x x', about the mean of x where that is known. */
