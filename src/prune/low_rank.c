@@ -14,6 +14,7 @@
 #define STEP 8            /* ranks are multiples of it, */
 #define LEAST 16          /* and of narrower layers there is nothing to win */
 #define MOST_OUTS 1024    /* results of a layer: what its eigenvectors take grows with the cube */
+#define BLOCK 64          /* rows of a covariance at a time */
 #define PAYS 0.9          /* of the operations of the layer as it is */
 #define BISECTIONS 60     /* of what an operation is worth, */
 #define LEAST_WORTH 1e-12 /* from that ... */
@@ -43,17 +44,6 @@ static gboolean may_be_two(const HnPruneLayer *l)
     return r->k >= LEAST && r->outs >= LEAST && r->outs <= MOST_OUTS && most_of(r) >= STEP;
 }
 
-/* c[k, k], both triangles: the mean of x x', about the mean of x where that is known. */
-static double *covariance(const HnGram *g, int64_t k, const double *mean)
-{
-    double *c = g_new(double, (gsize)(k * k));
-    const double rows = (double)MAX(g->rows, 1);
-    for (int64_t i = 0; i < k; i++)
-        for (int64_t j = 0; j <= i; j++)
-            c[i * k + j] = c[j * k + i] = (double)g->h[i * g->k + j] / rows - (mean != NULL ? mean[i] * mean[j] : 0);
-    return c;
-}
-
 static double *mean_of(const HnGram *g, int64_t k)
 {
     if (!g->constant)
@@ -77,6 +67,26 @@ static void multiply(const double *x, const double *z, int64_t m, int64_t k, int
     hn_spd_subtract_rows(row, m, z, n, k);
 }
 
+/* y[k, n] = c z[k, n], c the mean of x x', about the mean of x where that is known: BLOCK rows of it at a time. */
+static void multiply_covariance(const HnGram *g, int64_t k, const double *mean, const double *z, int64_t n, double *y)
+{
+    g_autofree double *minus = g_new(double, (gsize)(BLOCK * k));
+    const double rows = (double)MAX(g->rows, 1);
+    memset(y, 0, (gsize)(k * n) * sizeof *y);
+    for (int64_t from = 0; from < k; from += BLOCK) {
+        HnSpdRow row[BLOCK];
+        const int64_t m = MIN(BLOCK, k - from);
+        for (int64_t r = 0; r < m; r++) {
+            const int64_t i = from + r;
+            row[r] = (HnSpdRow){ y + i * n, minus + r * k, n };
+            for (int64_t j = 0; j < k; j++)
+                minus[r * k + j] =
+                    (mean != NULL ? mean[i] * mean[j] : 0) - (double)g->h[MAX(i, j) * g->k + MIN(i, j)] / rows;
+        }
+        hn_spd_subtract_rows(row, m, z, n, k);
+    }
+}
+
 static double *turned(const double *x, int64_t rows, int64_t columns)
 {
     double *t = g_new(double, (gsize)(rows * columns));
@@ -91,10 +101,10 @@ static gboolean solve(const HnPruneLayer *l, const HnGram *g, HnLowRankLayer *f)
 {
     const int64_t k = l->rows.k, n = l->rows.outs;
     f->mean = mean_of(g, k);
-    g_autofree double *w = hn_prune_weights(l), *c = covariance(g, k, f->mean); /* w[k, n], and a bias */
-    g_autofree double *cw = g_new(double, (gsize)(k * n)), *s = g_new(double, (gsize)(n * n)), *own = turned(w, k, n),
+    g_autofree double *w = hn_prune_weights(l), *own = turned(w, k, n); /* w[k, n], and a bias */
+    g_autofree double *cw = g_new(double, (gsize)(k * n)), *s = g_new(double, (gsize)(n * n)),
                       *vectors = g_new(double, (gsize)(n * n));
-    multiply(c, w, k, k, n, cw);
+    multiply_covariance(g, k, f->mean, w, n, cw);
     multiply(own, cw, n, k, n, s);
     for (int64_t i = 0; i < n; i++) {
         f->energy += s[i * n + i];
