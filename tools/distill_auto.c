@@ -52,12 +52,31 @@ void distill_auto_free(DistillAuto *a)
     g_free(a);
 }
 
+/* "low-rank" */
+static gboolean parse_way(Distill *q, const char *name, GError **error)
+{
+    g_autofree char *way = g_strdelimit(g_strdup(name), "-", ' ');
+    for (int i = 0; hn_student_ways[i] != NULL; i++)
+        if (strcmp(way, hn_student_ways[i]) == 0) {
+            q->auto_way = hn_student_ways[i];
+            return TRUE;
+        }
+    return hn_tool_usage(error, "option '--student': a student is made by channels, uniform, blocks or low-rank, as in "
+                                "auto:0.25x,low-rank");
+}
+
 gboolean distill_parse_auto(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
     if (p->student == NULL || !g_str_has_prefix(p->student, DISTILL_AUTO))
         return TRUE;
     g_autofree char *part = g_strdup(p->student + strlen(DISTILL_AUTO));
+    char *comma = strchr(part, ',');
+    if (comma != NULL) {
+        *comma = '\0';
+        if (!parse_way(q, comma + 1, error))
+            return FALSE;
+    }
     if (!g_str_has_suffix(part, "x"))
         return hn_tool_usage(error, "option '--student' is a model, or as in auto:0.25x the part of the teacher's "
                                     "operations that its student gets");
@@ -186,7 +205,8 @@ static gboolean make_candidates(const Distill *q, DistillAuto *a, HnModel *dense
                                  .n = MIN(hn_data_count(q->data), MOST_FITTED),
                                  .seed = q->ctx->common.seed,
                                  .part = q->auto_part,
-                                 .time = race,
+                                 .way = q->auto_way,
+                                 .time = q->auto_way == NULL ? race : NULL,
                                  .time_data = &r,
                                  .most_time = SURE * most_time(q),
                                  .narrower = q->narrower != NULL ? &known : NULL,

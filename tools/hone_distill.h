@@ -62,6 +62,7 @@ typedef struct {
     gboolean lr_auto;
     gboolean init;
     guint64 init_seed;
+    const char *auto_way; /* of hn_student_ways; NULL: whichever learns best */
     double auto_part;     /* of the teacher's operations, that a student made of it gets; 0: --student names one */
     GBytes *file;         /* of the student, as it was given */
     GBytes *teacher_file; /* NULL: there is none */

@@ -40,6 +40,9 @@ typedef struct {
     GPtrArray *made; /* HnStudent * */
 } Work;
 
+enum { BY_CHANNELS, UNIFORM, BY_BLOCKS, LOW_RANK };
+const char *const hn_student_ways[] = { "channels", "uniform", "blocks", "low rank", NULL };
+
 /* A model that channels go of: the dense one, or without blocks. */
 typedef struct {
     HnModel *base;
@@ -419,7 +422,7 @@ static gboolean add_uniform(Work *w, Subject *s, GError **error)
     gboolean met;
     if (!uniform_widths(w, s, keep, &met, error))
         return FALSE;
-    return !met || add_narrow(w, s, 0, keep, NULL, "uniform", 0, error);
+    return !met || add_narrow(w, s, 0, keep, NULL, hn_student_ways[UNIFORM], 0, error);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------------- */
@@ -453,8 +456,6 @@ static gboolean without_one(const Work *w, const HnModel *m, HnModel **out, GErr
 static gboolean add_of_blocks(Work *w, HnModel *m, double flops, const char *how, guint blocks, GError **error)
 {
     g_auto(Subject) s = { 0 };
-    if (weights_of(m) == 0)
-        return TRUE; /* there is nothing left that could learn */
     if (flops <= w->o->part * w->flops)
         return add_student(w, hn_model_copy(m), how, blocks, &(Narrow){ 0, NAN, NAN }, error);
     return subject_open(w, m, &s, error) && (s.map->classes->len == 0 || add_by_loss(w, &s, how, blocks, error));
@@ -470,8 +471,10 @@ static gboolean add_blocks(Work *w, GError **error)
         HnModel *less = NULL;
         if (hn_progress_stop(w->o->progress, error) || !without_one(w, m != NULL ? m : w->dense, &less, error))
             return FALSE;
-        if (less == NULL)
+        if (less == NULL || weights_of(less) == 0) { /* nothing may go, or nothing is left that could learn */
+            hn_model_free(less);
             break;
+        }
         hn_model_free(m);
         m = less;
         taken++;
@@ -480,11 +483,12 @@ static gboolean add_blocks(Work *w, GError **error)
         w->least = fmin(w->least, flops / w->flops);
         if (half == 0 && flops <= (1 + w->o->part) / 2 * w->flops) {
             half = taken;
-            if (!add_of_blocks(w, m, flops, "blocks", taken, error))
+            if (!add_of_blocks(w, m, flops, hn_student_ways[BY_BLOCKS], taken, error))
                 return FALSE;
         }
     }
-    return taken == half || add_of_blocks(w, m, flops, half > 0 ? "more blocks" : "blocks", taken, error);
+    return taken == half ||
+           add_of_blocks(w, m, flops, half > 0 ? "more blocks" : hn_student_ways[BY_BLOCKS], taken, error);
 }
 
 /* --- ranks of layers ---------------------------------------------------------------------------------------------- */
@@ -508,7 +512,7 @@ static gboolean add_low_rank(Work *w, const Subject *s, GError **error)
     if (!narrow(w, &(Way){ s, 0, f }, rank, &found, error))
         return FALSE;
     HnModel *m = hn_low_rank_model(f, rank, error);
-    return m != NULL && add_student(w, m, "low rank", 0, &found, error);
+    return m != NULL && add_student(w, m, hn_student_ways[LOW_RANK], 0, &found, error);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -525,7 +529,10 @@ static gboolean open_scorer(Work *w, GError **error)
 
 static gboolean none(const Work *w, guint classes, GError **error)
 {
-    if (classes == 0 && !isfinite(w->least))
+    if (w->o->way != NULL && !isfinite(w->least))
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "there is nothing that '%s' could make smaller in the teacher", w->o->way);
+    else if (classes == 0 && !isfinite(w->least))
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "none of the teacher's channels may go: %s",
                     w->locked != NULL ? w->locked : "no layer with weights of its own reads them");
     else
@@ -533,6 +540,20 @@ static gboolean none(const Work *w, guint classes, GError **error)
                     "no student with %.3g x of the teacher's operations can be made of it: the smallest has %.3g x",
                     w->o->part, w->least);
     return FALSE;
+}
+
+static gboolean is_asked(const Work *w, int way)
+{
+    return w->o->way == NULL || strcmp(w->o->way, hn_student_ways[way]) == 0;
+}
+
+static gboolean make_of_widths(Work *w, Subject *s, GError **error)
+{
+    if (s->map->classes->len == 0)
+        return TRUE;
+    if (is_asked(w, BY_CHANNELS) && !add_by_loss(w, s, hn_student_ways[BY_CHANNELS], 0, error))
+        return FALSE;
+    return !is_asked(w, UNIFORM) || add_uniform(w, s, error);
 }
 
 static gboolean make_all(Work *w, GError **error)
@@ -543,10 +564,11 @@ static gboolean make_all(Work *w, GError **error)
         !subject_open(w, w->dense, &s, error))
         return FALSE;
     w->vectors = all_vectors(&s);
-    if (s.map->classes->len > 0 && (!add_by_loss(w, &s, "channels", 0, error) || !add_uniform(w, &s, error)))
+    if (!make_of_widths(w, &s, error) || (is_asked(w, BY_BLOCKS) && !add_blocks(w, error)))
         return FALSE;
-    return add_blocks(w, error) && add_low_rank(w, &s, error) &&
-           (w->made->len > 0 || none(w, s.map->classes->len, error));
+    if (is_asked(w, LOW_RANK) && !add_low_rank(w, &s, error))
+        return FALSE;
+    return w->made->len > 0 || none(w, s.map->classes->len, error);
 }
 
 GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, HnNarrower *narrower,

@@ -34,6 +34,9 @@ typedef struct {
     int times[HN_STUDENTS];
 } HnNarrower;
 
+/* HnStudent.how, but for the second student of blocks, ending with NULL. */
+extern const char *const hn_student_ways[];
+
 void hn_student_free(HnStudent *s);
 
 typedef struct {
@@ -44,7 +47,8 @@ typedef struct {
     const HnData *data;         /* whose inputs are the model's, in its order */
     int64_t n;                  /* of them, from the first on, weights are fitted to */
     uint64_t seed;
-    double part; /* of the operations that are left, at most */
+    double part;     /* of the operations that are left, at most */
+    const char *way; /* of hn_student_ways: only that one; NULL: all */
     /* The part of the dense model's time that m, whose weights are not fitted yet, takes; it stays as it is. NULL: that
      * does not matter. Errors: its own. */
     gboolean (*time)(gpointer data, const HnModel *m, double *part, GError **error);

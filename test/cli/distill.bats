@@ -456,10 +456,23 @@ PY
     holds '.student | .how == "low rank" and .flops <= 0.5 * .teacher_flops and (.candidates | length) == 1'
     succeeds hone-run out.onnx --data rows.npy
     succeeds hone-replay -q out.onnx square.onnx --teacher square.onnx --data rows.npy
+    refuses 4 "nothing that 'blocks' could make smaller" hone-distill -q -o no.onnx --teacher square.onnx --student auto:0.5x,blocks --data rows.npy
+}
+
+@test "distill: a student that is made in the way that is asked for" {
+    for way in uniform low-rank; do
+        succeeds hone-distill --json=report.json -q -o out.onnx --teacher "$digits/model.onnx" --student "auto:0.5x,$way" \
+            --data "$digits/train.npz" --no-labels --epochs 2 --force
+        schema distill report.json
+        holds '.student | .how == "'"${way/-/ }"'" and .flops <= 0.5 * .teacher_flops and (.candidates | length) == 1'
+        holds '.student.narrower == 0 and .student.time == null'
+        succeeds hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    done
 }
 
 @test "distill: students that cannot be made" {
     for what in "2|--teacher|--student auto:0.5x" "2|between 0 and 1|--teacher $digits/model.onnx --student auto:1.5x" \
+        "2|low-rank|--teacher $digits/model.onnx --student auto:0.5x,odd" \
         "2|auto:0.25x|--teacher $digits/model.onnx --student auto:0.5" "2|stdin|--teacher - --student auto:0.5x" \
         "2|--list-trainable|--teacher $digits/model.onnx --student auto:0.5x --list-trainable" \
         "2|--pair|--teacher $digits/model.onnx --student auto:0.5x --pair features:features" \
