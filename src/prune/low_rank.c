@@ -327,7 +327,7 @@ static HnTensor *weight_of(const HnTensor *w, const int64_t *dims, const double 
 static HnValue *add_weight(HnGraph *g, const char *stem, HnTensor *t)
 {
     HnValue *v = hn_graph_new_value(g, stem);
-    hn_graph_add_weight(g, v, t);
+    hn_graph_add_weight(g, v, t); /* with a reference of its own */
     return v;
 }
 
@@ -358,14 +358,14 @@ static gboolean split(const HnLowRank *f, const HnLowRankLayer *item, int rank, 
     const char *stem = hn_node_in(l->node, l->w)->name;
     HnNode *last = hn_graph_add_node(g, (int)hn_graph_index(g, n) + 1, n->op_type, n->domain, NULL);
     HnValue *between = hn_graph_new_value(g, y->name);
-    hn_node_set_in(n, l->w, add_weight(g, stem, g_steal_pointer(&narrow)));
+    hn_node_set_in(n, l->w, add_weight(g, stem, narrow));
     const HnValue *old = hn_node_in(n, l->bias);
     if (old != NULL)
         hn_node_remove_in(n, l->bias);
     hn_node_add_in(last, between);
-    hn_node_add_in(last, add_weight(g, stem, g_steal_pointer(&wide)));
+    hn_node_add_in(last, add_weight(g, stem, wide));
     if (bias != NULL)
-        hn_node_add_in(last, add_weight(g, old != NULL ? old->name : stem, g_steal_pointer(&bias)));
+        hn_node_add_in(last, add_weight(g, old != NULL ? old->name : stem, bias));
     hn_node_add_out(last, NULL);
     hn_node_set_out(last, 0, y);
     hn_node_set_out(n, 0, between);
