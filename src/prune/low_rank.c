@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/each.h"
+#include "ir/build.h"
 #include "ir/copy.h"
 #include "op/linear.h"
 #include "prune/eigen.h"
@@ -145,8 +146,8 @@ static gboolean add_pass(HnLowRank *f, const HnLayerSums *sums, const HnPruneCos
     for (guint i = 0; i < n; i++) {
         const int at = g_array_index(sums->layers, int, i);
         const HnLinearRows *r = &((const HnPruneLayer *)f->map->layers->pdata[at])->rows;
-        made[i] = (HnLowRankLayer){ .layer = at, .k = r->k, .outs = r->outs, .flops = costs->layer[at] };
-        made[i].most = MIN(most_of(r), r->outs);
+        made[i] =
+            (HnLowRankLayer){ .layer = at, .k = r->k, .outs = r->outs, .most = most_of(r), .flops = costs->layer[at] };
     }
     hn_each(n, f->o->threads, solve_one, &(Solve){ sums, made, usable });
     for (guint i = 0; i < n; i++) {
@@ -302,12 +303,15 @@ static HnTensor *bias_of(const HnLowRankLayer *f, const double *w, const double 
                          GError **error)
 {
     HnTensor *t = hn_tensor_new(HN_F32, 1, &f->outs, budget, error);
+    g_autofree double *of_mean = g_new(double, (gsize)rank); /* what the first of the two makes of it */
+    for (int r = 0; r < rank; r++)
+        of_mean[r] = hn_spd_dot(a + r * f->k, f->mean, f->k);
     for (int64_t o = 0; t != NULL && o < f->outs; o++) {
         double sum = w[f->k * f->outs + o];
         for (int64_t i = 0; i < f->k; i++)
             sum += w[i * f->outs + o] * f->mean[i];
         for (int r = 0; r < rank; r++)
-            sum -= f->p[r * f->outs + o] * hn_spd_dot(a + r * f->k, f->mean, f->k);
+            sum -= f->p[r * f->outs + o] * of_mean[r];
         ((float *)t->data)[o] = (float)sum;
     }
     return t;
@@ -322,13 +326,6 @@ static HnTensor *weight_of(const HnTensor *w, const int64_t *dims, const double 
         for (int64_t j = 0; j < columns; j++)
             ((float *)t->data)[across ? j * rows + i : i * columns + j] = (float)x[i * columns + j];
     return t;
-}
-
-static HnValue *add_weight(HnGraph *g, const char *stem, HnTensor *t)
-{
-    HnValue *v = hn_graph_new_value(g, stem);
-    hn_graph_add_weight(g, v, t); /* with a reference of its own */
-    return v;
 }
 
 /* Its own node makes fewer results, and one behind it all of them. */
@@ -355,17 +352,18 @@ static gboolean split(const HnLowRank *f, const HnLowRankLayer *item, int rank, 
     if (narrow == NULL || wide == NULL || (item->mean != NULL && bias == NULL))
         return FALSE;
     HnGraph *g = m->graph;
+    const HnBuild b = { .graph = g };
     const char *stem = hn_node_in(l->node, l->w)->name;
     HnNode *last = hn_graph_add_node(g, (int)hn_graph_index(g, n) + 1, n->op_type, n->domain, NULL);
     HnValue *between = hn_graph_new_value(g, y->name);
-    hn_node_set_in(n, l->w, add_weight(g, stem, narrow));
+    hn_node_set_in(n, l->w, hn_build_constant(&b, stem, g_steal_pointer(&narrow)));
     const HnValue *old = hn_node_in(n, l->bias);
     if (old != NULL)
         hn_node_remove_in(n, l->bias);
     hn_node_add_in(last, between);
-    hn_node_add_in(last, add_weight(g, stem, wide));
+    hn_node_add_in(last, hn_build_constant(&b, stem, g_steal_pointer(&wide)));
     if (bias != NULL)
-        hn_node_add_in(last, add_weight(g, old != NULL ? old->name : stem, bias));
+        hn_node_add_in(last, hn_build_constant(&b, old != NULL ? old->name : stem, g_steal_pointer(&bias)));
     hn_node_add_out(last, NULL);
     hn_node_set_out(last, 0, y);
     hn_node_set_out(n, 0, between);
