@@ -74,21 +74,30 @@ static HnNode *product(HnRewrite *r, HnNode *before, const HnFusedMatMul *f, HnV
 
 /* --- operands ----------------------------------------------------------------------------------------------------- */
 
+/* What v is made of by Transposes, one behind the other; *turned: their number is odd. */
+static HnValue *before_turns(const HnRewrite *r, HnValue *v, gboolean *turned)
+{
+    *turned = FALSE;
+    for (const HnNode *t; (t = turned_by(r, v)) != NULL; v = hn_node_in(t, 0))
+        *turned = !*turned;
+    return v;
+}
+
 static gboolean take_operands(HnRewrite *r, HnNode *n)
 {
     HnFusedMatMul f;
-    HnValue *v[2] = { hn_node_in(n, 0), hn_node_in(n, 1) };
-    const HnNode *t[2] = { turned_by(r, v[0]), turned_by(r, v[1]) };
-    if ((t[0] == NULL && t[1] == NULL) || !form_of(n, &f) || !is_f32(r, n))
+    gboolean turned[2];
+    HnValue *v[2];
+    for (int i = 0; i < 2; i++)
+        v[i] = before_turns(r, hn_node_in(n, i), &turned[i]);
+    if ((v[0] == hn_node_in(n, 0) && v[1] == hn_node_in(n, 1)) || !form_of(n, &f) || !is_f32(r, n))
         return FALSE;
-    if (hn_rw_known(r, v[1]) != NULL)
-        return hn_rw_miss(r, n, "'%s' is constant", v[1]->name); /* and may be one that kernels choose by: sparse */
+    if (hn_rw_known(r, hn_node_in(n, 1)) != NULL)
+        return hn_rw_miss(r, n, "'%s' is constant", hn_node_in(n, 1)->name); /* and may be one that kernels choose by */
     if (!hn_rw_go(r, n))
         return FALSE;
-    for (int i = 0; i < 2; i++)
-        v[i] = t[i] != NULL ? hn_node_in(t[i], 0) : v[i];
-    f.trans_a ^= t[0] != NULL;
-    f.trans_b ^= t[1] != NULL;
+    f.trans_a ^= turned[0];
+    f.trans_b ^= turned[1];
     return hn_rw_take(r, product(r, n, &f, v[0], v[1], hn_node_in(n, 2)), n);
 }
 
