@@ -34,9 +34,12 @@ static HN_TARGET void HN_V(pack_columns)(float *to, const char *from, int64_t co
         }
 }
 
-/* to[k][n] from k rows of n <= HN_GEMM_KERNEL_MAX_ROWS adjacent elements each, `pitch` apart. */
+/* to[k][n] from k rows of n <= HN_GEMM_KERNEL_MAX_ROWS adjacent elements each, `pitch` apart. Whole vectors, of which
+ * the next rows overwrite the rest, as long as there are such rows. */
 static HN_TARGET void HN_V(pack_strip)(float *to, const float *from, int64_t pitch, int64_t k, int n)
 {
+    for (; k > LANES && n <= LANES && pitch >= LANES; k--, to += n, from += pitch)
+        HN_VSTORE(to, HN_VLOAD(from));
     for (; k > 0; k--, to += n, from += pitch) {
         int i = 0;
         for (; i + LANES <= n; i += LANES)
