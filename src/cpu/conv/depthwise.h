@@ -9,6 +9,7 @@
 extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
 /* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
 
+#define HN_DEPTH_LINE 16 /* floats of a line of a cache */
 #define HN_DEPTH_NX 8       /* outputs of a tile, at most */
 #define HN_DEPTH_K 7        /* taps of a row of the window that is known to the loops, at most */
 #define HN_DEPTH_TAPS 8     /* of a pass, at most: with 32 registers, */
@@ -52,6 +53,16 @@ enum {
     HN_DEPTH_PACKED, /* of copied rows (cpu/conv/depthwise_packed.h) */
     HN_DEPTH_KINDS
 };
+
+/* Brings floats [from, to) of memory that comes next closer: pixels lie further apart than processors look ahead. */
+static inline void hn_depth_come(const float *at, int64_t from, int64_t to, gboolean written)
+{
+    for (; from < to; from += HN_DEPTH_LINE)
+        if (written)
+            __builtin_prefetch(at + from, 1, 2);
+        else
+            __builtin_prefetch(at + from, 0, 2);
+}
 
 /* Tiles of a kind, by outputs, of the level whose vectors the channels fill; lanes: channels of a vector. */
 const HnDepthFn *hn_depth_tiles(int kind, int64_t channels, int64_t *lanes);

@@ -215,8 +215,12 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
     for (int64_t i = lo; i < hi; i++) {
         const int64_t n = i / (a->in * h->in);
         find_lines(d, &l, x + n * image * xp, xp, i / h->in % a->in, i % h->in);
-        for (int64_t r = 0; r < w->stride; r++)
+        const int64_t line = w->in * yp;
+        for (int64_t r = 0; r < w->stride; r++) {
+            if (i + 1 < hi)
+                hn_depth_come(y + (i + 1) * line, line * r / w->stride, line * (r + 1) / w->stride, TRUE);
             run_phase(d, &d->phase[r], &l, &t, y + (i * w->in + d->phase[r].begin) * yp, xp);
+        }
     }
 }
 
