@@ -176,6 +176,18 @@ static void test_pools(void)
             check(0, "20,3,15,17", most);
             check(0, "20,3,15,17", mean);
         }
+    static const char *const apart[] = {
+        "kernel_shape=[2,2] strides=[2,2]", /* of all elements, or all but the last line */
+        "kernel_shape=[2,2] strides=[2,2] pads=[1,1,1,1]", "kernel_shape=[2,1] strides=[3,2]",
+        "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", "kernel_shape=[5,7] strides=[5,7]" /* of many elements */
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(apart); i++)
+        for (int odd = 0; odd < 2; odd++) {
+            g_autofree char *most = g_strdup_printf("%%c = Round(%%x) %%p = MaxPool(%%c) %s %%d = Sin(%%p) "
+                                                    "%%y = hone::MaxPoolGrad(%%d, %%c, %%p) %s",
+                                                    apart[i], apart[i]); /* of equal ones, too */
+            check(4, odd ? "3,37,11,15" : "3,48,10,14", most);
+        }
     check(2, "3,16,9,8,7",
           "%p = MaxPool(%x) kernel_shape=[2,3,2] %d = Sin(%p) "
           "%y = hone::MaxPoolGrad(%d, %x, %p) kernel_shape=[2,3,2]");

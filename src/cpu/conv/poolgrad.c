@@ -15,9 +15,11 @@
 enum { DY, X, Y }; /* Y: of MaxPoolGrad */
 
 #define MANY_CHANNELS 8 /* from where on plain values are laid channels last first */
+#define APART_TAPS 32   /* of windows without a common element, at most */
 
 typedef struct {
     void (*most)(float *restrict dx, const float *restrict x, const float *restrict y, float *restrict left, int64_t n);
+    void (*apart)(float *dx, const float *x, const int64_t *at, int taps, const float *y, const float *dy, int64_t n);
     void (*share)(float *restrict dx, const float *restrict dy, float share, int64_t n);
     const HnPool *p;
     HnWindowAxis axis[3];     /* depth, height, width */
@@ -25,6 +27,8 @@ typedef struct {
     int64_t channels, planes; /* of a pixel; parts of the batch */
     int64_t x_plane, y_plane; /* elements of one */
     int threads;
+    gboolean is_apart; /* no element is in two windows */
+    gboolean is_whole; /* each one is in a window */
 } PoolGrad;
 
 static gboolean place(const HnStep *s, HnWindowAxis *axis)
@@ -62,10 +66,27 @@ static gboolean lies_last(const HnStep *s)
     return last;
 }
 
+/* Whether windows of many channels share no elements, and leave none out. */
+static void look_apart(PoolGrad *g)
+{
+    int64_t taps = 1;
+    g->is_apart = g->channels >= MANY_CHANNELS && !g->mean;
+    g->is_whole = TRUE;
+    for (int i = 0; i < 3; i++) {
+        const HnWindowAxis *a = &g->axis[i];
+        taps *= a->kernel;
+        g->is_apart = g->is_apart && a->kernel <= a->stride && (a->dilation == 1 || a->kernel == 1);
+        g->is_whole = g->is_whole && a->kernel == a->stride && a->pad == 0 && a->out * a->stride >= a->in;
+    }
+    g->is_apart = g->is_apart && taps <= APART_TAPS;
+}
+
 static gboolean poolgrad_prepare(HnStep *s, GError **error)
 {
     static void (*const most[])(float *restrict, const float *restrict, const float *restrict, float *restrict,
                                 int64_t) = HN_TABLE_OF_LEVELS(give_most);
+    static void (*const apart[])(float *, const float *, const int64_t *, int, const float *, const float *, int64_t) =
+        HN_TABLE_OF_LEVELS(give_apart);
     static void (*const share[])(float *restrict, const float *restrict, float, int64_t) =
         HN_TABLE_OF_LEVELS(give_share);
     (void)error;
@@ -73,6 +94,7 @@ static gboolean poolgrad_prepare(HnStep *s, GError **error)
     PoolGrad *g = g_new0(PoolGrad, 1);
     s->state = g;
     g->most = most[hn_cpu_level()];
+    g->apart = apart[hn_cpu_level()];
     g->share = share[hn_cpu_level()];
     g->p = s->params;
     g->mean = s->n_in == 2;
@@ -91,6 +113,7 @@ static gboolean poolgrad_prepare(HnStep *s, GError **error)
     g->x_plane = x->n / g->planes;
     g->y_plane = hn_cpu_in(s, DY)->n / g->planes;
     g->threads = hn_cpu_threads_for(s, 4 * (double)x->n);
+    look_apart(g);
     s->scratch_bytes = g->mean ? 0 : (gsize)(g->threads * g->channels) * sizeof(float);
     return TRUE;
 }
@@ -112,13 +135,14 @@ typedef struct {
 
 static void give(const PoolGrad *g, const Plane *p, const int64_t *o, int64_t at)
 {
-    int64_t from[3], to[3], begin[3], held = 1;
+    int64_t from[3], to[3], begin[3], held = 1, element[APART_TAPS];
     const int64_t c = g->channels;
+    int elements = 0;
     for (int i = 0; i < 3; i++) {
         begin[i] = taps(&g->axis[i], o[i], &from[i], &to[i]);
         held *= g->mean ? hn_pool_held(&g->axis[i], o[i], g->p->count_pad) : 1;
     }
-    if (!g->mean)
+    if (!g->mean && !g->is_apart)
         memcpy(p->left, p->dy + at * c, (gsize)c * sizeof(float));
     const float share = g->p->p > 0 || held == 0 ? 1 : 1 / (float)held;
     for (int64_t k0 = from[0]; k0 < to[0]; k0++)
@@ -127,11 +151,15 @@ static void give(const PoolGrad *g, const Plane *p, const int64_t *o, int64_t at
                 const int64_t z = begin[0] + k0 * g->axis[0].dilation, y = begin[1] + k1 * g->axis[1].dilation;
                 const int64_t w = begin[2] + k2 * g->axis[2].dilation;
                 const int64_t of = ((z * g->axis[1].in + y) * g->axis[2].in + w) * c;
-                if (g->mean)
+                if (g->is_apart)
+                    element[elements++] = of;
+                else if (g->mean)
                     g->share(p->dx + of, p->dy + at * c, share, c);
                 else
                     g->most(p->dx + of, p->x + of, p->y + at * c, p->left, c);
             }
+    if (g->is_apart)
+        g->apart(p->dx, p->x, element, elements, p->y + at * c, p->dy + at * c, c);
 }
 
 static void run_plane(const HnStep *s, int thread, int64_t i)
@@ -143,7 +171,8 @@ static void run_plane(const HnStep *s, int thread, int64_t i)
                       .x = g->mean ? NULL : (const float *)hn_cpu_data(&s->in[X]) + i * g->x_plane,
                       .y = g->mean ? NULL : (const float *)hn_cpu_data(&s->in[Y]) + i * g->y_plane };
     int64_t o[3], at = 0;
-    memset(p.dx, 0, (gsize)g->x_plane * sizeof(float));
+    if (!g->is_apart || !g->is_whole)
+        memset(p.dx, 0, (gsize)g->x_plane * sizeof(float));
     for (o[0] = 0; o[0] < g->axis[0].out; o[0]++)
         for (o[1] = 0; o[1] < g->axis[1].out; o[1]++)
             for (o[2] = 0; o[2] < g->axis[2].out; o[2]++)

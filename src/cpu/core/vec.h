@@ -33,6 +33,8 @@
 /* Elements 0, 2, 4, ... or 1, 3, 5, ... of a and b, one after the other. */
 #define HN_VEVEN HN_JOIN(HN_VEVEN, HN_LEVEL)
 #define HN_VODD HN_JOIN(HN_VODD, HN_LEVEL)
+#define HN_VEQUAL HN_JOIN(HN_VEQUAL, HN_LEVEL)     /* (a, b, c): c where a is b, else 0 */
+#define HN_VOTHER HN_JOIN(HN_VOTHER, HN_LEVEL)     /* (a, b, c): c where a is not b, else 0 */
 #define HN_VFNMA HN_JOIN(HN_VFNMA, HN_LEVEL)       /* (a, b, c): c - a * b */
 #define HN_VLOAD_N HN_JOIN(HN_VLOAD_N, HN_LEVEL)   /* (p, n): the first n, 0 < n < HN_LANES, then zeros */
 #define HN_VSTORE_N HN_JOIN(HN_VSTORE_N, HN_LEVEL) /* (p, v, n): the first n */
@@ -52,6 +54,8 @@
 #define HN_VMIN_plain _mm_min_ps
 #define HN_VEVEN_plain(a, b) _mm_shuffle_ps(a, b, 0x88)
 #define HN_VODD_plain(a, b) _mm_shuffle_ps(a, b, 0xdd)
+#define HN_VEQUAL_plain(a, b, c) _mm_and_ps(_mm_cmpeq_ps(a, b), c)
+#define HN_VOTHER_plain(a, b, c) _mm_and_ps(_mm_cmpneq_ps(a, b), c)
 #define HN_VFNMA_plain(a, b, c) _mm_sub_ps(c, _mm_mul_ps(a, b))
 #define HN_VLOAD_N_plain(p, n) ((n) == 1 ? _mm_load_ss(p) : _mm_setr_ps((p)[0], (p)[1], (n) > 2 ? (p)[2] : 0, 0))
 #define HN_VSTORE_N_plain(p, v, n) memcpy(p, &(v), (size_t)(n) * sizeof(float))
@@ -75,6 +79,8 @@
 #define HN_V64_avx2(v) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8))
 #define HN_VEVEN_avx2(a, b) HN_V64_avx2(_mm256_shuffle_ps(a, b, 0x88))
 #define HN_VODD_avx2(a, b) HN_V64_avx2(_mm256_shuffle_ps(a, b, 0xdd))
+#define HN_VEQUAL_avx2(a, b, c) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ), c)
+#define HN_VOTHER_avx2(a, b, c) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ), c)
 #define HN_VFNMA_avx2 _mm256_fnmadd_ps
 #define HN_VMASK_avx2(n) \
     _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) /* lanes below n */
@@ -100,6 +106,8 @@
                       k + 26, k + 28, k + 30)
 #define HN_VEVEN_avx512(a, b) _mm512_permutex2var_ps(a, HN_VSTEP_avx512(0), b)
 #define HN_VODD_avx512(a, b) _mm512_permutex2var_ps(a, HN_VSTEP_avx512(1), b)
+#define HN_VEQUAL_avx512(a, b, c) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ), c)
+#define HN_VOTHER_avx512(a, b, c) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), c)
 #define HN_VFNMA_avx512 _mm512_fnmadd_ps
 #define HN_VLOAD_N_avx512(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define HN_VSTORE_N_avx512(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
