@@ -36,6 +36,19 @@ static gboolean has_something_to_learn(const Distill *q, GError **error)
     return FALSE;
 }
 
+/* Those that somebody chose; with --force what does not suit is said, and learned from. */
+static gboolean check_losses(const Distill *q, const HnLesson *l, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    if (hn_lesson_check(l, q->objectives, &why))
+        return TRUE;
+    if (q->p->force)
+        hn_context_warn(q->ctx, "%s", why->message);
+    else
+        g_propagate_error(error, g_steal_pointer(&why));
+    return q->p->force;
+}
+
 gboolean distill_choose_losses(Distill *q, GError **error)
 {
     g_autoptr(HnModel) student = distill_student(q, error);
@@ -46,7 +59,7 @@ gboolean distill_choose_losses(Distill *q, GError **error)
         return FALSE;
     if (q->objectives != NULL) {
         hn_lesson_place(l, q->objectives);
-        return q->p->force || hn_lesson_check(l, q->objectives, error);
+        return check_losses(q, l, error);
     }
     if ((q->objectives = hn_lesson_objectives(l, error)) == NULL)
         return FALSE;

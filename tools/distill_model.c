@@ -364,7 +364,9 @@ static gboolean open_trainer(Distill *q, GError **error)
         q->rule->lr *= ON_GRID;
     note_forecast(q);
     q->compared = distill_compared(q, q->trainer);
-    return TRUE;
+    HnType *const *compared = (HnType *const *)q->compared->pdata;
+    return hn_targets_check(&q->targets, q->data, compared, error) &&
+           (q->judged == NULL || hn_targets_check(&q->targets, q->judged, compared, error));
 }
 
 static HnJudgeOptions judge_options(const Distill *q)

@@ -266,6 +266,7 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
     if (!work)
         return NULL;
     const HnTrainerOptions o = { .objectives = t->objectives,
+                                 .labels = ((const HnSample *)t->sets->pdata[0])->label,
                                  .rule = t->rule,
                                  .trainable = { t->p->freeze, NULL },
                                  .keep_statistics = t->p->freeze_bn,

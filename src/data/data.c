@@ -193,6 +193,12 @@ static HnTensor *load_media_row(const HnData *d, int64_t k, GError **error)
                             : hn_media_row_cached(&d->target, path, d->cache, d->o.budget, error);
 }
 
+static HnTensor *media_label(const HnData *d, int64_t i)
+{
+    return d->files.labels != NULL ? hn_tensor_ints(&g_array_index(d->files.labels, gint64, i * d->rows), d->rows)
+                                   : NULL;
+}
+
 /* Sample s->index: d->rows files, and their labels. */
 static gboolean load_media(const HnData *d, HnSample *s, GError **error)
 {
@@ -204,8 +210,8 @@ static gboolean load_media(const HnData *d, HnSample *s, GError **error)
         g_ptr_array_add(rows, row);
     }
     s->in[d->media_input] = hn_media_join(&d->target, (HnTensor *const *)rows->pdata, d->o.budget, error);
-    if (s->in[d->media_input] != NULL && d->files.labels != NULL)
-        s->label = hn_tensor_ints(&g_array_index(d->files.labels, gint64, s->index * d->rows), d->rows);
+    if (s->in[d->media_input] != NULL)
+        s->label = media_label(d, s->index);
     return s->in[d->media_input] != NULL;
 }
 
@@ -239,6 +245,22 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
         break;
     }
     return ok ? g_steal_pointer(&s) : NULL;
+}
+
+HnSample *hn_data_load_label(const HnData *d, int64_t i, GError **error)
+{
+    g_assert(i >= 0 && i < d->count);
+    if (d->whole != NULL)
+        return hn_data_load_label(d->whole, d->some[i], error);
+    const int64_t first = i * d->rows;
+    const HnArrays *a = &d->arrays;
+    g_autoptr(HnSample) s = sample_new(d, i, 1);
+    if (d->kind == SOURCE_MEDIA)
+        s->label = media_label(d, i);
+    if (d->kind != SOURCE_ROWS || a->label < 0)
+        return g_steal_pointer(&s);
+    s->label = hn_array_pieces(a, a->label, &first, 1, d->rows, d->o.budget, error);
+    return s->label != NULL ? g_steal_pointer(&s) : NULL;
 }
 
 static gsize bytes_of(const HnSample *s)

@@ -80,6 +80,8 @@ void hn_sample_free(HnSample *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSample, hn_sample_free)
 
 HnSample *hn_data_load(const HnData *d, int64_t i, GError **error);
+/* Sample i with its label alone, where data tell it apart from the inputs (hn_data_labelled()); else without any. */
+HnSample *hn_data_load_label(const HnData *d, int64_t i, GError **error);
 /* Of the first samples the one whose inputs are largest: samples may have different shapes, and memory is planned for
  * it. */
 HnSample *hn_data_load_largest(const HnData *d, GError **error);

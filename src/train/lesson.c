@@ -11,7 +11,6 @@
 #define TEMPERATURE_SHORT "2"   /* where there are few steps */
 #define SOFT_PART 0.7           /* of the loss of what is held against a teacher and against labels */
 #define ONE 1e-3                /* as a sum of probabilities */
-#define NO_AXIS G_MAXINT
 
 /* An output of floats. */
 typedef struct {
@@ -20,7 +19,7 @@ typedef struct {
     int rank;
     int64_t columns;           /* along axis 1; 0: there is none */
     int64_t elements;          /* of a sample */
-    int axis;                  /* of classes, as the student has them; NO_AXIS: they are none */
+    int axis;                  /* of classes, as the student has them; HN_NO_AXIS: they are none */
     double weight;             /* of squares of differences from what the teacher makes; 0: it is not known */
     gboolean raw, given;       /* probabilities without a softmax in front of them: the student's, the teacher's */
     gboolean unit, given_unit; /* all numbers are within [0, 1]: the student's, the teacher's */
@@ -148,41 +147,12 @@ static gboolean all_probabilities(const Looked *w, guint probe, int axis)
 
 /* --- where classes lie -------------------------------------------------------------------------------------------- */
 
-/* The axis of the softmax that makes v; NO_AXIS: none does. */
-static int softmax_axis(const HnValue *v)
-{
-    const HnNode *n = v->producer;
-    if (n == NULL || n->op == NULL || n->op->range.kind != HN_R_EXPONENTS || n->in->len != 1)
-        return NO_AXIS;
-    const HnAttr *axis = hn_node_attr(n, "axis");
-    return axis != NULL ? (int)axis->i : -1;
-}
-
-/* The axis of y, of a sample, without which it has as many rows as there are labels; NO_AXIS: none has. */
-static int labelled_axis(const HnTensor *labels, const HnTensor *y)
-{
-    if (labels == NULL || !hn_dtype_in(labels->dtype, HN_T_INTS) || y->ndim < 2)
-        return NO_AXIS;
-    if (y->ndim == 2)
-        return y->dims[1] > 1 ? 1 : NO_AXIS;
-    for (int axis = 1; axis < y->ndim; axis++) {
-        gboolean fits = labels->ndim == y->ndim - 1 && y->dims[axis] > 1;
-        for (int i = 1; fits && i < labels->ndim; i++)
-            fits = labels->dims[i] == y->dims[i < axis ? i : i + 1];
-        if (fits)
-            return axis;
-    }
-    return NO_AXIS;
-}
-
 static int class_axis(const HnLesson *l, const Output *y, const HnTensor *made, gboolean first)
 {
-    const int softmax = softmax_axis(y->v), labelled = first ? labelled_axis(l->o.labels, made) : NO_AXIS;
-    if (softmax != NO_AXIS)
-        return softmax;
-    if (labelled != NO_AXIS)
-        return labelled;
-    return l->taught && y->view.kind == HN_OUTPUT_CLASSES ? 1 : NO_AXIS;
+    const int axis = hn_class_axis(y->v, made->ndim, made->dims, first ? l->o.labels : NULL);
+    if (axis != HN_NO_AXIS)
+        return axis;
+    return l->taught && y->view.kind == HN_OUTPUT_CLASSES ? 1 : HN_NO_AXIS;
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -204,7 +174,7 @@ static void list_outputs(HnLesson *l)
         const HnValue *v = all->pdata[i];
         if (hn_type_is_tensor(v->type) && !hn_dtype_in(v->type->dtype, HN_T_FLOATS))
             continue;
-        l->outputs[l->n++] = (Output){ .v = v, .axis = NO_AXIS };
+        l->outputs[l->n++] = (Output){ .v = v, .axis = HN_NO_AXIS };
         add_probe(l, "mse", v);
         add_probe(l, "mse:logits=1", v);
     }
@@ -225,7 +195,8 @@ static void find_views(HnLesson *l, const Looked *made, const Looked *w)
                                  out->len,
                                  first->in,
                                  first->n,
-                                 labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS,
+                                 hn_labelled_axis(l->o.labels, result(made, 0, 0)->ndim, result(made, 0, 0)->dims) !=
+                                     HN_NO_AXIS,
                                  FALSE,
                                  NULL };
     hn_output_views_find(views, (int)l->n, &seen);
@@ -272,8 +243,8 @@ static void find_classes(HnLesson *l, const Looked *made, const Looked *said)
         y->columns = one->ndim >= 2 ? one->dims[1] : 0;
         y->elements = one->n;
         y->axis = class_axis(l, y, one, k == 0);
-        y->raw = y->axis != NO_AXIS && all_probabilities(made, 2 * k + 1, y->axis);
-        y->given = y->axis != NO_AXIS && l->taught && all_probabilities(said, 2 * k + 1, y->axis);
+        y->raw = y->axis != HN_NO_AXIS && all_probabilities(made, 2 * k + 1, y->axis);
+        y->given = y->axis != HN_NO_AXIS && l->taught && all_probabilities(said, 2 * k + 1, y->axis);
         y->unit = all_within_one(made, 2 * k);
         y->bounded = is_bounded(y->v);
         y->given_unit = l->taught && all_within_one(said, 2 * k);
@@ -353,7 +324,7 @@ static void add_classes(const HnLesson *l, const Output *y, gboolean labelled, G
 /* Labels instead of a teacher say yes or no, each by itself. */
 static gboolean has_bits(const HnLesson *l, const Output *y)
 {
-    return !l->taught && l->bits && (y->axis == NO_AXIS || !l->numbered);
+    return !l->taught && l->bits && (y->axis == HN_NO_AXIS || !l->numbered);
 }
 
 static const char *suits(const HnLesson *l, const Output *y)
@@ -361,7 +332,7 @@ static const char *suits(const HnLesson *l, const Output *y)
     const HnOutputKind kind = y->view.kind;
     if (has_bits(l, y))
         return y->bounded ? "bce:probabilities=1" : "bce";
-    if (y->axis != NO_AXIS && (l->taught || l->numbered))
+    if (y->axis != HN_NO_AXIS && (l->taught || l->numbered))
         return l->taught ? "kl" : "ce";
     return kind == HN_OUTPUT_SCORES && y->unit ? "bce:probabilities=1" : kind == HN_OUTPUT_EMBEDDING ? "cosine" : "mse";
 }
@@ -385,8 +356,8 @@ GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error)
     g_autoptr(GPtrArray) all = hn_objectives_new();
     for (guint k = 0; k < l->n; k++) {
         const Output *y = &l->outputs[k];
-        const gboolean labelled = l->numbered && k == 0 && y->axis != NO_AXIS;
-        if (y->axis != NO_AXIS && (l->taught || labelled))
+        const gboolean labelled = l->numbered && k == 0 && y->axis != HN_NO_AXIS;
+        if (y->axis != HN_NO_AXIS && (l->taught || labelled))
             add_classes(l, y, labelled, all);
         else if (l->taught || (k == 0 && l->o.labels != NULL && (!l->numbered || one_for_each(l, y))))
             add_numbers(l, y, all);
@@ -414,7 +385,7 @@ static const char *misfit_of_parts(const HnLesson *l, const Output *y, gboolean 
 {
     if (l->o.labels == NULL)
         return NULL;
-    if (y->axis != NO_AXIS && l->numbered)
+    if (y->axis != HN_NO_AXIS && l->numbered)
         return "has classes that labels are numbers of";
     if (!l->parts)
         return "is held against labels that are no probabilities";
@@ -428,7 +399,7 @@ static const char *misfit(const HnLesson *l, const HnObjective *o, const Output 
 {
     const HnOutputKind kind = y->view.kind;
     const double given = hn_terms_get(o->terms, "probabilities");
-    const gboolean classes = y->axis != NO_AXIS, known = l->taught || classes, probabilities = given > 0;
+    const gboolean classes = y->axis != HN_NO_AXIS, known = l->taught || classes, probabilities = given > 0;
     if (o->op->loss.logits && known && !classes && kind != HN_OUTPUT_NUMBERS)
         return kind == HN_OUTPUT_SCORES ? "holds scores, each one by itself" : "does not hold classes";
     if (o->op->loss.logits && (y->rank < 2 || (y->rank == 2 && y->columns < 2)))
@@ -449,25 +420,26 @@ void hn_lesson_place(const HnLesson *l, const GPtrArray *objectives)
     for (guint i = 0; i < objectives->len; i++) {
         const HnObjective *o = objectives->pdata[i];
         const Output *y = o->op->loss.logits ? compared(l, o) : NULL;
-        if (y != NULL && y->axis != NO_AXIS && isnan(hn_terms_get(o->terms, "axis")))
+        if (y != NULL && y->axis != HN_NO_AXIS && isnan(hn_terms_get(o->terms, "axis")))
             hn_terms_set(o->terms, "axis", y->axis);
     }
 }
 
 gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error)
 {
+    GError *first = NULL;
     for (guint i = 0; i < objectives->len; i++) {
         HnObjective *o = objectives->pdata[i];
         const Output *y = compared(l, o);
         const char *why = y != NULL ? misfit(l, o, y) : NULL;
         if (why == NULL && y != NULL)
             take_logarithms(y, o);
-        if (why == NULL)
-            continue;
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                    "option '--loss': '%s' does not suit output '%s', which %s: '%s' does", o->terms->name, y->v->name,
-                    why, suits(l, y));
-        return FALSE;
+        if (why != NULL && first == NULL)
+            g_set_error(&first, HN_ERROR, HN_ERROR_USAGE,
+                        "option '--loss': '%s' does not suit output '%s', which %s: '%s' does", o->terms->name,
+                        y->v->name, why, suits(l, y));
     }
-    return TRUE;
+    if (first != NULL)
+        g_propagate_error(error, first);
+    return first == NULL;
 }

@@ -125,11 +125,62 @@ char *hn_objectives_describe(const GPtrArray *objectives)
     return g_string_free(s, FALSE);
 }
 
+/* --- where classes lie -------------------------------------------------------------------------------------------- */
+
+static int softmax_axis(const HnValue *v)
+{
+    const HnNode *n = v->producer;
+    if (n == NULL || n->op == NULL || n->op->range.kind != HN_R_EXPONENTS || n->in->len != 1)
+        return HN_NO_AXIS;
+    const HnAttr *axis = hn_node_attr(n, "axis");
+    return axis != NULL ? (int)axis->i : -1;
+}
+
+int hn_labelled_axis(const HnTensor *labels, int rank, const int64_t *dims)
+{
+    if (labels == NULL || !hn_dtype_in(labels->dtype, HN_T_INTS) || rank < 2)
+        return HN_NO_AXIS;
+    if (rank == 2)
+        return dims[1] > 1 ? 1 : HN_NO_AXIS;
+    for (int axis = 1; axis < rank; axis++) {
+        gboolean fits = labels->ndim == rank - 1 && dims[axis] > 1;
+        for (int i = 1; fits && i < labels->ndim; i++)
+            fits = labels->dims[i] == dims[i < axis ? i : i + 1];
+        if (fits)
+            return axis;
+    }
+    return HN_NO_AXIS;
+}
+
+int hn_class_axis(const HnValue *v, int rank, const int64_t *dims, const HnTensor *labels)
+{
+    const int softmax = softmax_axis(v);
+    return softmax != HN_NO_AXIS ? softmax : hn_labelled_axis(labels, rank, dims);
+}
+
+static HnValue *named_value(const HnObjective *o, const HnGraph *g)
+{
+    return o->value != NULL ? g_hash_table_lookup(g->values, o->value) : g->outputs->pdata[0];
+}
+
+void hn_objective_place(HnObjective *o, const HnGraph *g, const HnTypes *types, const HnTensor *labels)
+{
+    int64_t dims[HN_MAX_RANK];
+    const HnValue *v = named_value(o, g);
+    const HnType *type = v != NULL ? hn_types_get(types, v) : NULL;
+    if (!o->op->loss.logits || !isnan(hn_terms_get(o->terms, "axis")) || !hn_type_is_tensor(type) ||
+        !hn_type_is_fixed(type, dims))
+        return;
+    const int axis = hn_class_axis(v, type->rank, dims, v == g->outputs->pdata[0] ? labels : NULL);
+    if (axis != HN_NO_AXIS)
+        hn_terms_set(o->terms, "axis", axis);
+}
+
 /* --- in a graph --------------------------------------------------------------------------------------------------- */
 
 HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error)
 {
-    HnValue *v = o->value != NULL ? g_hash_table_lookup(g->values, o->value) : g->outputs->pdata[0];
+    HnValue *v = named_value(o, g);
     if (v == NULL || (v->producer == NULL && !v->is_output)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, WHAT ": the model computes no value '%s'", o->value);
         return NULL;

@@ -33,6 +33,16 @@ GPtrArray *hn_objectives_parse(const char *text, GError **error);
 /* "0.7*kl:temperature=4@scores", "mse@small(large)" of values of other names; g_free(). */
 char *hn_objectives_describe(const GPtrArray *objectives);
 
+#define HN_NO_AXIS G_MAXINT
+/* The axis without which values of such dims, of which the first counts samples, have as many rows as there are labels;
+ * HN_NO_AXIS: none, or no integers. labels may be NULL */
+int hn_labelled_axis(const HnTensor *labels, int rank, const int64_t *dims);
+/* The axis of classes of v: that of the softmax that makes it, else the one that labels tell; HN_NO_AXIS: neither. */
+int hn_class_axis(const HnValue *v, int rank, const int64_t *dims, const HnTensor *labels);
+/* The objective's axis of classes, where nobody said one, and something tells. labels: of the first output's samples;
+ * NULL: there are none. */
+void hn_objective_place(HnObjective *o, const HnGraph *g, const HnTypes *types, const HnTensor *labels);
+
 /* The value of a graph, bound, that it compares. Errors: USAGE: it computes none of that name. */
 HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error);
 /* The type of its target where a value of type `compared`, a fixed tensor, is compared. Errors: SHAPE. */

@@ -397,6 +397,7 @@ static gboolean add_losses(Making *k, GError **error)
     g->compared = g_new0(HnType *, objectives->len + 1);
     for (guint i = 0; i < objectives->len; i++) {
         HnObjectiveNode made;
+        hn_objective_place(objectives->pdata[i], k->graph, k->types, k->o->labels);
         if (!hn_objective_build(objectives->pdata[i], k->graph, k->types, &made, error))
             return FALSE;
         g->compared[g->n_objectives++] = hn_type_ref(hn_types_get(k->types, made.value));

@@ -22,6 +22,7 @@ typedef enum { HN_PHASE_FORWARD, HN_PHASE_BACKWARD, HN_PHASE_UPDATE, HN_PHASES }
 
 typedef struct {
     const GPtrArray *objectives; /* HnObjective * */
+    const HnTensor *labels;      /* of a batch or a sample, which tell where classes lie if nobody says; may be NULL */
     const HnUpdateRule *rule;    /* NULL: gradients are results, and nothing is updated */
     HnTrainableOptions trainable;
     gboolean keep_statistics; /* normalizations go on with the moments that the file holds */

@@ -116,6 +116,32 @@ void hn_targets_clear(const HnTargets *t, HnTensor **out)
         g_clear_pointer(&out[i], hn_tensor_unref);
 }
 
+static gboolean check_labels(const HnTargets *t, const HnObjective *o, const HnData *d, const HnType *compared,
+                             GError **error)
+{
+    HnLabels labels = { .classes = hn_objective_classes(o, compared),
+                        .ignores = TRUE,
+                        .ignored = hn_objective_ignored(o) };
+    for (int64_t k = 0; k < hn_data_count(d); k++) {
+        g_autoptr(HnSample) s = hn_data_load_label(d, k, error);
+        if (s == NULL || s->label == NULL)
+            return s != NULL;
+        labels.count = s->label->n;
+        g_autoptr(HnTensor) x = hn_batch_labels(d, s, &labels, t->budget, error);
+        if (x == NULL)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean hn_targets_check(const HnTargets *t, const HnData *d, HnType *const *compared, GError **error)
+{
+    for (guint i = 0; i < t->objectives->len; i++)
+        if (has_labels(t->objectives->pdata[i]) && !check_labels(t, t->objectives->pdata[i], d, compared[i], error))
+            return FALSE;
+    return TRUE;
+}
+
 static HnTensor *make(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
                       HnTensor *const *made, GError **error)
 {

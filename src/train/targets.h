@@ -27,6 +27,9 @@ HnTensor *hn_target_given(const HnObjective *o, const HnData *d, const HnSample 
  * there are none. Errors: those of hn_target_given(); of running the teacher; SHAPE. */
 gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
                          HnTensor **out, GError **error);
+/* Whether labels of all samples, as far as they can be had without the inputs, are numbers of classes. Errors: TYPE,
+ * VALUE, which name the first sample whose label is none; those of reading them. */
+gboolean hn_targets_check(const HnTargets *t, const HnData *d, HnType *const *compared, GError **error);
 void hn_targets_clear(const HnTargets *t, HnTensor **out);
 
 /* Numbers that squares of differences are held against, so that these count as parts of their variance. */

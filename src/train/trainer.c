@@ -222,6 +222,7 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
     for (n = 0; n < work->graph->inputs->len; n++)
         g_ptr_array_add(in, part_of(t, t->o.in[n]));
     const HnStepGraphOptions o = { .objectives = t->o.objectives,
+                                   .labels = t->o.labels,
                                    .rule = t->o.micro > 1 ? NULL : t->o.rule,
                                    .trainable = t->o.trainable,
                                    .keep_statistics = t->o.keep_statistics,

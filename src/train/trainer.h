@@ -24,6 +24,7 @@ G_BEGIN_DECLS
 
 typedef struct {
     const GPtrArray *objectives; /* HnObjective *; outlive the trainer */
+    const HnTensor *labels;      /* as HnStepGraphOptions says */
     const HnUpdateRule *rule;    /* outlives it, too */
     HnTrainableOptions trainable;
     gboolean keep_statistics;

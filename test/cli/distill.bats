@@ -231,6 +231,9 @@ with zipfile.ZipFile(out, "w") as z:
     make_set 10 0.5 labels.npz
     refuses 1 "label 10" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data labels.npz --val-part 0
     [[ $stderr == *"sample 7"* ]] || explain "sample 7"
+    make_set 10 nan both.npz # labels are looked at before any batch is
+    refuses 1 "label 10" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data both.npz --val-part 0 --batch 1
+    refuses 1 "label 10" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --val labels.npz
     make_set 7 nan numbers.npz
     refuses 1 "sample 3" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data numbers.npz --val-part 0
     [ ! -e no.onnx ]
@@ -302,6 +305,9 @@ with zipfile.ZipFile(sys.argv[1], "w") as z: [z.write(n) for n in ("x.npy", "lab
         refuses 2 "$words" hone-distill -q -o no.onnx --student $model.onnx --data $data.npz --loss "$loss"
     done
     [ ! -e no.onnx ]
+    run --separate-stderr hone-distill --force --epochs 1 -o out.onnx --student tagger.onnx --data bits.npz --loss bce
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"'bce' does not suit output 'y'"* ]] || explain warning
     learns=(hone-distill -q --json=report.json --force --epochs 1 -o out.onnx --student)
     for what in "trained|bits|bce@y" "tagger|bits|bce:probabilities=1@y" "trained|numbers|mse" "trained|classes|ce:axis=1@y"; do
         IFS='|' read -r model data loss <<<"$what"

@@ -43,6 +43,9 @@ def models():
     yield "tagger", simple([node("MatMul", ["x", "w"], ["p"]), node("Sigmoid", ["p"], ["y"])], [three], (x,), (y,))
     yield "score", simple([node("MatMul", ["x", "w"], ["y"])], [tensor("w", FLOAT, (3, 1), f32(0.5, -0.25, 0.125))], (x,),
                           (value("y", FLOAT, ("N", 1)),))
+    # of each of two places five classes, which lie along the last axis
+    yield "places", simple([node("MatMul", ["x", "w"], ["y"])], [tensor("w", FLOAT, (3, 5), f32(*(
+        0.25 - i * 7 % 16 / 32 for i in range(15))))], (value("x", FLOAT, ("N", 2, 3)),), (value("y", FLOAT, ("N", 2, 5)),))
     # one layer between an input and an output, from which no channel may go
     wave = [math.sin(0.11 * i * j + i) / (1 + j / 4) + math.cos(0.7 * i + j * j) / 20 for i in range(48) for j in range(48)]
     yield "square", simple([node("MatMul", ["x", "w"], ["p"]), node("Tanh", ["p"], ["y"])],

@@ -80,6 +80,26 @@ field() { jq -e ".runs[0] | $1" "${@:2}" report.json; }
     refuses 2 "a number here" hone-profile trained.onnx --train --batch auto
 }
 
+# places LABEL: places.npz, 8 samples of two places, whose last label is LABEL
+places() {
+    npy make '<f4' 8,2,3 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(48)])')" x.npy
+    npy make '<i8' 8,2 "$(python3 -c 'print(*[i % 5 for i in range(15)])') $1" label.npy
+    python3 -c 'import zipfile
+with zipfile.ZipFile("places.npz", "w") as z: [z.write(n) for n in ("x.npy", "label.npy")]'
+}
+
+@test "train: classes lie along the axis that labels tell" {
+    places 4
+    learns=(hone-bench --train places.onnx --data places.npz --batch 8 --runs 6 --warmup 0 -t 1 -q --json=report.json)
+    succeeds "${learns[@]}" --loss ce:axis=2
+    losses=$(field .train.losses)
+    succeeds "${learns[@]}" --loss ce
+    [ "$(field .train.losses)" = "$losses" ]
+    refuses 1 "label" "${learns[@]}" --loss ce:axis=1 # somebody said it
+    places 5
+    refuses 1 "label 5" "${learns[@]}" --loss ce
+}
+
 @test "train: bad options" {
     refuses 2 "need '--train'" hone-bench trained.onnx --checkpoint auto
     for how in "" 0 -1 some 1.5; do

@@ -205,6 +205,20 @@ static void losses_that_do_not_suit(void)
     }
 }
 
+/* What is wrong with one loss leaves what is found out about another. */
+static void one_that_does_not_suit(void)
+{
+    const Case c = { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL, 0 };
+    g_autoptr(GError) error = NULL;
+    Set s;
+    open_set(&s, &c);
+    g_autoptr(GPtrArray) all = hn_objectives_parse("bce+kl+bce", &error);
+    g_assert_false(hn_lesson_check(s.lesson, all, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
+    g_assert_true(((const HnObjective *)all->pdata[1])->log_value);
+    close_set(&s);
+}
+
 /* Classes lie where labels leave an axis, unless somebody says where. */
 static void classes_of_places(void)
 {
@@ -246,6 +260,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train_lesson/numbers-are-weighed", numbers_are_weighed);
     g_test_add_func("/train_lesson/probabilities-of-the-teacher", probabilities_of_the_teacher);
     g_test_add_func("/train_lesson/losses-that-do-not-suit", losses_that_do_not_suit);
+    g_test_add_func("/train_lesson/one-that-does-not-suit", one_that_does_not_suit);
     g_test_add_func("/train_lesson/classes-of-places", classes_of_places);
     g_test_add_func("/train_lesson/better-of-two", better_of_two);
     return g_test_run();

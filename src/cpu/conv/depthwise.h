@@ -9,7 +9,7 @@
 extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
 /* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
 
-#define HN_DEPTH_LINE 16 /* floats of a line of a cache */
+#define HN_DEPTH_LINE 16    /* floats of a line of a cache */
 #define HN_DEPTH_NX 8       /* outputs of a tile, at most */
 #define HN_DEPTH_K 7        /* taps of a row of the window that is known to the loops, at most */
 #define HN_DEPTH_TAPS 8     /* of a pass, at most: with 32 registers, */
