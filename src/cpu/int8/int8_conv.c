@@ -12,11 +12,14 @@
 
 #include "cpu/core/even_block.h"
 #include "cpu/int8/int8_gemm.h"
+#include "cpu/int8/int8_winograd.h"
+#include "cpu/sparse/sparse_bytes.h"
 
 #define BLOCK_BYTES (160 * 1024) /* of the source that a block of outputs looks at */
 #define BLOCK_PIXELS 2048
-#define MOST_COPIED 1e8 /* bytes for one line of outputs */
-#define SLACK 64        /* that are read beyond the last pixel, and multiplied by 0 */
+#define MOST_COPIED 1e8      /* bytes for one line of outputs */
+#define WINOGRAD_MARGIN 1.15 /* what two estimates may be wrong by */
+#define SLACK 64             /* that are read beyond the last pixel, and multiplied by 0 */
 
 typedef struct {
     HnInt8Gemm product;
@@ -90,6 +93,7 @@ static void choose_source(Conv *c, const HnStep *s)
         c->batch = 1;
     }
     c->joined = !c->direct && c->w.dilation == 1 && c->product.n_groups == 1;
+    c->product.rows = c->batch * c->h.out * c->w.out;
     c->product.segs = c->joined ? c->h.kernel : c->h.kernel * c->w.kernel;
     c->product.depth = c->joined ? c->w.kernel * c->pixel : c->group_in;
 }
@@ -207,7 +211,8 @@ static gboolean prepare(HnStep *s, Conv *c, double flops, GError **error)
     HnInt8Gemm *p = &c->product;
     choose_source(c, s);
     find_wide(c, s);
-    c->threads = hn_cpu_threads_for(s, flops / 4); /* a multiplication of bytes takes a fraction of one of f32 */
+    /* a multiplication of bytes takes a fraction of one of f32, of a quarter of the weights one of that */
+    c->threads = hn_cpu_threads_for(s, flops / (p->sparse ? 16 : 4));
     measure(c);
     if (zero == NULL || s->in[in->x_zero].slot->constant)
         c->zero = zero_of(x, zero);
@@ -247,11 +252,10 @@ static const char *conv_reject(const HnStep *s)
     return hn_int8_reject_wide(s, w->dims[0]);
 }
 
-static gboolean conv_prepare(HnStep *s, GError **error)
+static void shape_of_conv(const HnStep *s, Conv *c)
 {
+    const HnSlot *x = s->in[0].slot;
     HnConvPlan plan;
-    Conv *c = g_new0(Conv, 1);
-    s->state = c;
     hn_int8_conv_plan(s, &plan);
     const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     c->h = plan.n > 1 ? plan.axis[0] : one;
@@ -261,13 +265,79 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     c->channels = plan.in_channels * plan.group;
     c->product.n_groups = plan.group;
     c->product.out = plan.out_channels;
-    HnSlot *x = s->in[0].slot, *y = s->out[0].slot;
     c->planar = c->channels <= 4 && c->channels > 1 && x->layout == NULL && plan.x_plane > 1 && plan.group == 1 &&
                 c->w.dilation == 1;
+}
+
+static gboolean prepare_conv(HnStep *s, gboolean sparse, GError **error)
+{
+    Conv *c = g_new0(Conv, 1);
+    HnSlot *x = s->in[0].slot, *y = s->out[0].slot;
+    s->state = c;
+    shape_of_conv(s, c);
+    c->product.sparse = sparse;
     if (!c->planar)
         s->in[0].want = hn_layout_last(x->tensor);
     y->layout = hn_layout_last(y->tensor);
-    return prepare(s, c, 2 * (double)y->tensor->n * (double)plan.in_channels * (double)plan.taps, error);
+    return prepare(s, c, 2 * (double)y->tensor->n * (double)(c->group_in * c->h.kernel * c->w.kernel), error);
+}
+
+static gboolean conv_prepare(HnStep *s, GError **error)
+{
+    return prepare_conv(s, FALSE, error);
+}
+
+/* --- weights of many zeros -----------------------------------------------------------------------------------------
+ */
+
+static gboolean half_are_zeros(const HnStep *s, const Conv *c)
+{
+    const HnInt8Weights weights = hn_int8_weights(s);
+    const int64_t n = weights.w->n, channels = c->product.n_groups * c->product.out;
+    const int64_t each = hn_int8_by_rows(s) ? MAX(1, n / channels) : 0;
+    int64_t others = 0;
+    for (int64_t i = 0; i < n && others <= n / 2; i++)
+        others += hn_int8_weight(&weights, i, each, channels) != 0;
+    return others <= n / 2;
+}
+
+/* Behind the shape, of a step that the dense kernel takes. gain: of Winograd's products, or 1. */
+static const char *reject_lists(const HnStep *s, Conv *c, double gain)
+{
+    HnInt8Gemm *p = &c->product;
+    if (!half_are_zeros(s, c))
+        return "few weights are 0";
+    choose_source(c, s);
+    if (p->blocks)
+        return "matrix units are faster";
+    if (!hn_sparse_bytes_fit(p->depth))
+        return "short rows, or no such instructions";
+    find_wide(c, s);
+    int8_t *w = hn_budget_alloc_n(s->budget, (gsize)(p->n_groups * p->out), (gsize)(p->segs * p->depth), NULL);
+    if (w != NULL) {
+        memset(w, 0, (gsize)(p->n_groups * p->out * p->segs * p->depth));
+        place_weights(c, s, w);
+    }
+    const gboolean pays = w != NULL && hn_int8_gemm_has_lists(p, w, gain);
+    hn_budget_free(s->budget, w);
+    g_clear_pointer(&c->again, g_free);
+    return pays ? NULL : "too few weights are 0 to gain by it";
+}
+
+static const char *sparse_conv_reject(const HnStep *s)
+{
+    const char *reason = conv_reject(s);
+    Conv c = { 0 };
+    if (reason != NULL)
+        return reason;
+    shape_of_conv(s, &c);
+    const double gain = hn_int8_winograd_gain(s);
+    return reject_lists(s, &c, gain > 1 ? gain * WINOGRAD_MARGIN : 1);
+}
+
+static gboolean sparse_conv_prepare(HnStep *s, GError **error)
+{
+    return prepare_conv(s, TRUE, error);
 }
 
 /* --- run -----------------------------------------------------------------------------------------------------------
@@ -444,6 +514,16 @@ static gboolean conv_run(HnStep *s, GError **error)
     return TRUE;
 }
 
+const HnKernel hn_cpu_sparse_int8_conv = {
+    .name = "cpu.sparse_int8_conv",
+    .reject = sparse_conv_reject,
+    .prepare = sparse_conv_prepare,
+    .run = conv_run,
+    .release = conv_release,
+    .pitched = TRUE,
+    .exchanges = TRUE,
+};
+
 const HnKernel hn_cpu_int8_conv = {
     .name = "cpu.int8_conv",
     .reject = conv_reject,
@@ -468,12 +548,10 @@ static const char *matmul_reject(const HnStep *s)
     return hn_int8_reject_wide(s, w->dims[hn_int8_by_rows(s) ? 0 : 1]);
 }
 
-static gboolean matmul_prepare(HnStep *s, GError **error)
+static void shape_of_matmul(const HnStep *s, Conv *c)
 {
     const HnInt8Inputs *in = hn_int8_inputs(s);
-    const HnTensor *x = hn_int8_input(s, in->x), *w = hn_int8_input(s, in->w), *y = s->out[0].slot->tensor;
-    Conv *c = g_new0(Conv, 1);
-    s->state = c;
+    const HnTensor *x = hn_int8_input(s, in->x), *w = hn_int8_input(s, in->w);
     const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     c->h = c->w = one;
     c->batch = 1;
@@ -481,8 +559,45 @@ static gboolean matmul_prepare(HnStep *s, GError **error)
     c->w.in = c->w.out = x->n / c->channels;
     c->product.n_groups = 1;
     c->product.out = w->dims[hn_int8_by_rows(s) ? 0 : 1];
-    return prepare(s, c, 2 * (double)y->n * (double)c->channels, error);
 }
+
+static gboolean prepare_matmul(HnStep *s, gboolean sparse, GError **error)
+{
+    Conv *c = g_new0(Conv, 1);
+    s->state = c;
+    shape_of_matmul(s, c);
+    c->product.sparse = sparse;
+    return prepare(s, c, 2 * (double)s->out[0].slot->tensor->n * (double)c->channels, error);
+}
+
+static gboolean matmul_prepare(HnStep *s, GError **error)
+{
+    return prepare_matmul(s, FALSE, error);
+}
+
+static const char *sparse_matmul_reject(const HnStep *s)
+{
+    const char *reason = matmul_reject(s);
+    Conv c = { 0 };
+    if (reason != NULL)
+        return reason;
+    shape_of_matmul(s, &c);
+    return reject_lists(s, &c, 1);
+}
+
+static gboolean sparse_matmul_prepare(HnStep *s, GError **error)
+{
+    return prepare_matmul(s, TRUE, error);
+}
+
+const HnKernel hn_cpu_sparse_int8_matmul = {
+    .name = "cpu.sparse_int8_matmul",
+    .reject = sparse_matmul_reject,
+    .prepare = sparse_matmul_prepare,
+    .run = conv_run,
+    .release = conv_release,
+    .exchanges = TRUE,
+};
 
 const HnKernel hn_cpu_int8_matmul = {
     .name = "cpu.int8_matmul",

@@ -8,5 +8,8 @@
 extern const HnKernel hn_cpu_int8_conv;
 extern const HnKernel hn_cpu_int8_depthwise;
 extern const HnKernel hn_cpu_int8_matmul;
+/* The same two of weights that are mostly 0: ahead of others, where that pays. */
+extern const HnKernel hn_cpu_sparse_int8_conv;
+extern const HnKernel hn_cpu_sparse_int8_matmul;
 /* MaxPool of bytes. */
 extern const HnKernel hn_cpu_int8_maxpool;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/sparse/sparse_bytes.h"
+
 /* --- what a step says ----------------------------------------------------------------------------------------------
  */
 
@@ -231,10 +233,36 @@ static int64_t column_length(const HnInt8Gemm *p)
     return p->segs * p->depth;
 }
 
+static int cols_of(const HnInt8Gemm *p, int64_t unit)
+{
+    return (int)MIN(hn_int8_cols(), p->out - unit % p->panels * hn_int8_cols());
+}
+
 /* The unit's first one; the others follow. */
 static const int8_t *first_column(const HnInt8Gemm *p, const int8_t *w, int64_t unit)
 {
     return w + (unit / p->panels * p->out + unit % p->panels * hn_int8_cols()) * column_length(p);
+}
+
+/* Half i of the unit's columns. */
+static HnSparseColumns half_of(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int i)
+{
+    const int half = hn_int8_cols() / 2;
+    return (HnSparseColumns){ .w = first_column(p, w, unit) + i * half * column_length(p),
+                              .length = column_length(p),
+                              .cols = CLAMP(cols_of(p, unit) - i * half, 0, half),
+                              .segs = p->segs,
+                              .depth = p->depth };
+}
+
+static void pack_lists(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int8_t *to)
+{
+    const HnInt8Panel *panel = &p->panel[unit];
+    for (int i = 0; i < 2; i++) {
+        const HnSparseColumns half = half_of(p, w, unit, i);
+        hn_sparse_bytes_pack(&half, panel->steps[i], to);
+        to += hn_sparse_bytes_size(panel->steps[i]);
+    }
 }
 
 static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
@@ -249,6 +277,10 @@ static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
         const int8_t *column = first_column(p, from->w, u);
         int8_t *b = (int8_t *)to + panel->b, rest[HN_INT8_GROUP];
         gboolean fits;
+        if (panel->lists) {
+            pack_lists(p, from->w, u, b);
+            continue;
+        }
         memset(b, 0, (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP));
         for (int64_t g = 0; g < panel->groups; g++) {
             const Group group = group_of(p, g);
@@ -308,6 +340,38 @@ static void choose_extras(const HnInt8Gemm *p, const int8_t *w, int64_t unit, GA
         panel->extras = find_extras(p, w, unit, FALSE, panel->groups, list);
 }
 
+/* Of a row with both halves of the unit; also how many steps each takes. */
+static double cost_of_lists(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int64_t *steps)
+{
+    for (int i = 0; i < 2; i++) {
+        const HnSparseColumns half = half_of(p, w, unit, i);
+        steps[i] = half.cols > 0 ? hn_sparse_bytes_count(&half) : 0;
+    }
+    return hn_sparse_bytes_cost(steps[0] + steps[1], p->rows);
+}
+
+static double dense_cost(const HnInt8Gemm *p, int64_t unit, gboolean two, int64_t extras)
+{
+    const int64_t vectors = cols_of(p, unit) > hn_int8_cols() / 2 ? 2 : 1, all = p->segs * p->seg_groups;
+    const int64_t groups = two ? (all * 3 + 3) / 4 : all; /* by twos they take three quarters of the time */
+    return hn_sparse_dense_cost((groups + extras) * vectors, p->rows);
+}
+
+gboolean hn_int8_gemm_has_lists(const HnInt8Gemm *p, const int8_t *w, double gain)
+{
+    double dense = 0, lists = 0;
+    HnInt8Gemm of = *p;
+    int64_t steps[2];
+    of.seg_groups = (p->depth + HN_INT8_GROUP - 1) / HN_INT8_GROUP;
+    of.panels = (p->out + hn_int8_cols() - 1) / hn_int8_cols();
+    for (int64_t u = 0; u < of.n_groups * of.panels; u++) {
+        const double one = dense_cost(&of, u, hn_int8_saturates(), 0);
+        dense += one;
+        lists += MIN(one, cost_of_lists(&of, w, u, steps));
+    }
+    return lists * gain < dense;
+}
+
 static gsize lay_out_panels(HnInt8Gemm *p, const int8_t *w)
 {
     const int cols = hn_int8_cols();
@@ -320,7 +384,13 @@ static gsize lay_out_panels(HnInt8Gemm *p, const int8_t *w)
         if (hn_int8_saturates())
             choose_extras(p, w, u, extra);
         panel->b = bytes;
-        bytes += (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP);
+        panel->lists = p->sparse && cost_of_lists(p, w, u, panel->steps) < dense_cost(p, u, panel->two, panel->extras);
+        if (panel->lists) {
+            g_array_set_size(extra, (guint)panel->extra);
+            panel->extras = 0;
+        }
+        bytes += panel->lists ? hn_sparse_bytes_size(panel->steps[0]) + hn_sparse_bytes_size(panel->steps[1])
+                              : (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP);
     }
     p->n_extra = extra->len;
     p->extra = (int32_t *)(void *)g_array_free(extra, FALSE);
@@ -398,6 +468,8 @@ static int64_t variant_of(const HnInt8Gemm *p, const HnStep *s)
     guint64 hash = 14695981039346656037u;
     for (guint i = 0; i < G_N_ELEMENTS(how); i++)
         hash = (hash ^ (guint64)how[i]) * 1099511628211u;
+    for (int64_t u = 0; u < p->n_groups * p->panels; u++) /* which are lists depends on how many rows there are */
+        hash = (hash ^ (guint64)p->panel[u].lists) * 1099511628211u;
     return hn_int8_variant(s, hash);
 }
 
@@ -414,7 +486,7 @@ void hn_int8_gemm_columns(HnInt8Gemm *p, const HnStep *s, const int8_t *w)
     p->most = g_new0(double, n);
     p->weight_sum = hn_int8_is_late(s) ? g_new0(int32_t, n) : NULL;
     for (gsize u = 0; u < units; u++)
-        p->panel[u].cols = (int)MIN(cols, p->out - (int64_t)u % p->panels * cols);
+        p->panel[u].cols = cols_of(p, (int64_t)u);
     set_begins(p, s, w);
     set_finish(p, s);
 }
@@ -533,8 +605,25 @@ static int64_t strips_of(int64_t rows)
     return (rows + hn_int8_rows() - 1) / hn_int8_rows();
 }
 
-void hn_int8_lines(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
-                   int64_t row, int64_t u0, int64_t u1)
+/* The halves of a panel that is lists; returns how many. */
+static int open_lists(const HnInt8Run *r, int64_t u, int64_t step, HnSparseTile *halves)
+{
+    const HnInt8Gemm *p = r->p;
+    const HnInt8Panel *panel = &p->panel[u];
+    const int cols = hn_int8_cols(), n = panel->cols > cols / 2 ? 2 : 1;
+    const int8_t *lists = r->b + panel->b;
+    for (int i = 0; i < n; i++) {
+        halves[i] = (HnSparseTile){
+            .step = step, .seg_at = r->seg_at, .begin = p->begin + u * cols + i * cols / 2, .pitch = cols
+        };
+        hn_sparse_bytes_open(&halves[i], lists, panel->steps[i]);
+        lists += hn_sparse_bytes_size(panel->steps[i]);
+    }
+    return n;
+}
+
+static void lines_of(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
+                     int64_t row, int64_t u0, int64_t u1)
 {
     const HnInt8Gemm *p = r->p;
     const int64_t cols = hn_int8_cols();
@@ -558,6 +647,9 @@ void hn_int8_lines(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t l
                            .b = r->b + panel->b,
                            .begin = p->begin + u * cols };
         const uint8_t *base = a + u / p->panels * r->group_step;
+        HnSparseTile halves[2];
+        const int lists = panel->lists ? open_lists(r, u, step, halves) : 0;
+        const HnSparseTileFn *tiles = panel->lists ? hn_sparse_bytes_fns() : NULL;
         int64_t first = 0, end = 0; /* rows whose sums wait in c */
         for (int64_t k = 0; k < (together ? 1 : lines); k++, base += line)
             for (int64_t i = 0; i < strips; i++) {
@@ -568,7 +660,13 @@ void hn_int8_lines(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t l
                 }
                 t.a = base + from * step;
                 t.c = c + (end - first) * cols;
-                fns[count - 1](&t);
+                for (int h = 0; h < lists; h++) {
+                    halves[h].a = t.a;
+                    halves[h].c = t.c + h * cols / 2;
+                    tiles[count - 1](&halves[h]);
+                }
+                if (lists == 0)
+                    fns[count - 1](&t);
                 end += count;
             }
         finish_block(r, c, first, 0, end - first, row, apart, n, u);
@@ -576,6 +674,18 @@ void hn_int8_lines(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t l
 }
 
 #define FIRST_CACHE (24 * 1024) /* of A: half of it */
+
+void hn_int8_lines(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
+                   int64_t row, int64_t u0, int64_t u1)
+{
+    /* lists take so little time that rows have to be near */
+    const int64_t fit = MAX(2 * hn_int8_rows(), FIRST_CACHE / MAX(1, step));
+    const int64_t blocks = r->p->sparse && lines == 1 ? (n + fit - 1) / fit : 1;
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t from = n * i / blocks, end = n * (i + 1) / blocks;
+        lines_of(r, a + from * step, line, lines, step, end - from, row + from, u0, u1);
+    }
+}
 
 /* Rows [from, to), at least 16. */
 static void rows_of_panels(const HnInt8Run *r, const uint8_t *a, int64_t step, int64_t row, int64_t from, int64_t to,

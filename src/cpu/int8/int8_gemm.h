@@ -27,12 +27,16 @@ typedef struct {
     gsize b;               /* bytes into the packed panels */
     int64_t extra;         /* first of them in the list of all */
     int cols;
-    gboolean two; /* by hn_int8_two_fns() */
+    gboolean two;     /* by hn_int8_two_fns() */
+    gboolean lists;   /* by cpu/sparse/sparse_bytes.h; of each half, */
+    int64_t steps[2]; /* steps */
 } HnInt8Panel;
 
 typedef struct {
     int64_t n_groups, out, segs, depth; /* set before prepare */
     gboolean blocks;                    /* that too: by matrix units, which are there */
+    gboolean sparse;                    /* that too: panels of many zeros as lists, where that is faster */
+    int64_t rows;                       /* of A; with sparse */
     int64_t panels;                     /* of a group */
     int64_t chunks, seg_groups;         /* of a segment: chunks for matrix units (0: none), groups of 4 bytes */
     int chunk;                          /* bytes of one */
@@ -60,6 +64,9 @@ gboolean hn_int8_is_late(const HnStep *s);
 
 /* Weights less their zero point as rows for columns: w[column][segs * depth]. On failure p is to be cleared too. */
 gboolean hn_int8_gemm_prepare(HnInt8Gemm *p, HnStep *s, const int8_t *w, GError **error);
+/* As lists (cpu/sparse/sparse_bytes.h) p's columns take less time than dense ones, which are `gain` times as fast as
+ * panels. p as set before prepare. */
+gboolean hn_int8_gemm_has_lists(const HnInt8Gemm *p, const int8_t *w, double gain);
 /* The part of it that says what sums begin with and become; without packing. */
 void hn_int8_gemm_columns(HnInt8Gemm *p, const HnStep *s, const int8_t *w);
 void hn_int8_gemm_clear(HnInt8Gemm *p);

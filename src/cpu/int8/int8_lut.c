@@ -252,7 +252,9 @@ AVX512 static void line_rows_avx512 ROWS
 
 gboolean hn_int8_has_vbmi(void)
 {
-    return hn_cpu_isa() >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi");
+    const HnIsa isa = hn_cpu_isa();
+    const gboolean first = isa == HN_ISA_VNNI && hn_cpu_machine_isa() > HN_ISA_VNNI;
+    return isa >= HN_ISA_VNNI && !first && __builtin_cpu_supports("avx512vbmi");
 }
 
 VBMI static void table_rows_vbmi ROWS

@@ -46,7 +46,8 @@ void hn_int8_lut_rows(const HnInt8Lut *m, uint8_t *y, int64_t y_pitch, const uin
 void hn_int8_exchange_rows(uint8_t *y, int64_t y_pitch, const uint8_t *x, int64_t x_pitch, const uint8_t *table,
                            int64_t rows, int64_t n);
 
-/* Instructions that look up 128 bytes at once may be used. */
+/* Instructions that look up 128 bytes at once may be used: not by processors that are limited to VNNI, whose first ones
+ * had none. */
 gboolean hn_int8_has_vbmi(void);
 
 G_END_DECLS

@@ -32,6 +32,7 @@
 #define LANES 16    /* channels of the narrowest input vector */
 #define BLOCK_BYTES (160 * 1024)
 #define MOST_TILES 48
+#define LEAST_GAIN 1.03
 #define MOST_CHANNELS 65536 /* V of the fewest tiles is 1000 times as many bytes */
 
 typedef struct {
@@ -69,7 +70,8 @@ static const Cost *costs(void)
     return &of_level[isa >= HN_ISA_VNNI ? 2 : isa >= HN_ISA_AVX512 ? 1 : 0];
 }
 
-static gboolean pays(const HnConvPlan *p)
+/* Of the direct convolution's time. */
+static double gain_of(const HnConvPlan *p)
 {
     const Cost *cost = costs();
     const double in = (double)((p->in_channels + 15) / 16), out = (double)((p->out_channels + 15) / 16);
@@ -78,7 +80,7 @@ static gboolean pays(const HnConvPlan *p)
     const double direct = pixels * out * (9 * 16 * (double)p->in_channels / cost->direct + cost->finish);
     const double far = HN_INT8_POINTS * 2 * each > 1e6 ? 2 : 1; /* weights that do not stay in the second cache */
     const double tile = HN_INT8_POINTS * each / cost->pairs + in * cost->in + out * cost->out + cost->tile;
-    return tiles * tile + HN_INT8_POINTS * 2 * far * bytes < 0.97 * (direct + 9 * bytes);
+    return (direct + 9 * bytes) / (tiles * tile + HN_INT8_POINTS * 2 * far * bytes);
 }
 
 /* All that a sum of products with bytes can be stays in SUM_BITS. */
@@ -127,11 +129,17 @@ static const char *winograd_reject(const HnStep *s)
     if (reason != NULL)
         return reason;
     const gsize limit = hn_budget_limit(s->budget);
-    if (!pays(&plan))
+    if (gain_of(&plan) <= LEAST_GAIN)
         return "a direct convolution is as fast";
     if (limit > 0 && weight_bytes(&plan) > (limit - hn_budget_used(s->budget)) / 2)
         return "transformed weights take too much of the memory that is left";
     return sums_fit(s, &plan) ? NULL : "sums of more than 26 bits";
+}
+
+double hn_int8_winograd_gain(const HnStep *s)
+{
+    HnConvPlan plan;
+    return winograd_reject(s) == NULL && hn_int8_conv_plan(s, &plan) ? gain_of(&plan) : 1;
 }
 
 /* --- prepare -------------------------------------------------------------------------------------------------------

@@ -212,5 +212,7 @@ static const HnKernel qlinearmatmul_kernel = {
     .release = integer_release,
 };
 
-const HnKernel *const hn_cpu_matmulinteger[] = { &hn_cpu_int8_matmul, &matmulinteger_kernel, NULL };
-const HnKernel *const hn_cpu_qlinearmatmul[] = { &hn_cpu_int8_matmul, &qlinearmatmul_kernel, NULL };
+const HnKernel *const hn_cpu_matmulinteger[] = { &hn_cpu_sparse_int8_matmul, &hn_cpu_int8_matmul, &matmulinteger_kernel,
+                                                 NULL };
+const HnKernel *const hn_cpu_qlinearmatmul[] = { &hn_cpu_sparse_int8_matmul, &hn_cpu_int8_matmul, &qlinearmatmul_kernel,
+                                                 NULL };
