@@ -11,6 +11,7 @@
 #define LONGEST 32768 /* rows of weights: sums of products of bytes stay in 32 bits */
 #define MOST_EXTRAS 2 /* up to one extra group for so many, bytes take less time than pairs */
 #define AT_ONCE 16    /* panels of one row */
+#define LINE 64       /* bytes of the cache's */
 
 typedef void (*RangeFn)(const float *x, int64_t n, float *range);
 typedef void (*RoundFn)(void *to, const float *x, int64_t n, float scale, int zero);
@@ -113,16 +114,39 @@ static void split_panel(const HnRnnInt8 *p, const HnRnnPanel *panel, int8_t *b)
     }
 }
 
+/* w: [columns][inputs] of direction d, as they are multiplied; 0 where a panel has no such unit. */
+static void get_columns(const Packing *g, int64_t d, int8_t *w)
+{
+    const HnRnnInt8 *p = g->p;
+    memset(w, 0, (gsize)(p->columns * p->inputs));
+    for (int64_t c = 0; c < g->o.w->dims[2]; c++) {
+        const Column from = column_of(&g->o, d, c);
+        int8_t *column = w + place_of(p, c) * p->inputs;
+        for (int64_t k = 0; k < p->inputs; k++)
+            column[k] = (int8_t)weight_at(&from, k);
+    }
+}
+
+static HnSparseColumns panel_of(const HnRnnInt8 *p, const int8_t *w, int64_t panel)
+{
+    return (HnSparseColumns){
+        .w = w + panel * p->cols * p->inputs, .length = p->inputs, .cols = p->cols, .segs = 1, .depth = p->inputs
+    };
+}
+
 static void pack_column(const Packing *g, char *to, int32_t *sums, int64_t d, int64_t c)
 {
     const HnRnnInt8 *p = g->p;
     const int64_t at = place_of(p, c), per = p->pairs ? 2 : 4;
     const Column from = column_of(&g->o, d, c);
-    char *column = to + p->panel[d * p->panels + at / p->cols].b + at % p->cols * HN_INT8_GROUP;
+    const HnRnnPanel *panel = &p->panel[d * p->panels + at / p->cols];
+    char *column = to + panel->b + at % p->cols * HN_INT8_GROUP;
     for (int64_t k = 0; k < p->inputs; k++) {
         const int w = weight_at(&from, k);
         char *group = column + k / per * p->cols * HN_INT8_GROUP;
         sums[d * p->columns + at] += w;
+        if (panel->sparse)
+            continue;
         if (p->pairs)
             memcpy(group + k % per * 2, &(int16_t){ (int16_t)w }, 2);
         else
@@ -130,10 +154,33 @@ static void pack_column(const Packing *g, char *to, int32_t *sums, int64_t d, in
     }
 }
 
+static gsize panel_bytes(const HnRnnInt8 *p, const HnRnnPanel *panel)
+{
+    return panel->sparse ? hn_sparse_bytes_size(&panel->lists) : (gsize)(p->groups + panel->extras) * group_bytes(p);
+}
+
 static gsize packed_bytes(const HnRnnInt8 *p)
 {
     const HnRnnPanel *last = &p->panel[p->directions * p->panels - 1];
-    return last->b + (gsize)(p->groups + last->extras) * group_bytes(p);
+    return last->b + panel_bytes(p, last);
+}
+
+static void pack_lists(const Packing *g, char *to)
+{
+    const HnRnnInt8 *p = g->p;
+    g_autofree int8_t *w = NULL;
+    for (int64_t i = 0; i < p->directions * p->panels; i++) {
+        if (w == NULL)
+            w = p->sparse ? g_malloc((gsize)(p->columns * p->inputs) + 1) : NULL;
+        if (w == NULL)
+            return;
+        if (i % p->panels == 0)
+            get_columns(g, i / p->panels, w);
+        if (!p->panel[i].sparse)
+            continue;
+        const HnSparseColumns columns = panel_of(p, w, i % p->panels);
+        hn_sparse_bytes_pack(&columns, &p->panel[i].lists, to + p->panel[i].b);
+    }
 }
 
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
@@ -145,7 +192,9 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
         for (int64_t c = 0; c < t->dims[2]; c++)
             pack_column(g, to, to, d, c);
     for (int64_t i = 0; i < p->directions * p->panels; i++)
-        split_panel(p, &p->panel[i], (int8_t *)to + p->panel[i].b);
+        if (!p->panel[i].sparse)
+            split_panel(p, &p->panel[i], (int8_t *)to + p->panel[i].b);
+    pack_lists(g, to);
 }
 
 /* One byte a group and panel of direction d: do two sums of its products saturate? */
@@ -183,6 +232,22 @@ static int64_t find_extras(HnRnnInt8 *p, const Packing *g)
     return all;
 }
 
+/* Which panels take less time as lists: of one row, as states are. */
+static void find_lists(HnRnnInt8 *p, const Packing *g)
+{
+    g_autofree int8_t *w = g_malloc((gsize)(p->columns * p->inputs) + 1);
+    for (int64_t i = 0; i < p->directions * p->panels; i++) {
+        HnRnnPanel *panel = &p->panel[i];
+        if (i % p->panels == 0)
+            get_columns(g, i / p->panels, w);
+        const HnSparseColumns columns = panel_of(p, w, i % p->panels);
+        panel->lists = hn_sparse_bytes_count(&columns);
+        panel->sparse =
+            hn_sparse_bytes_cost(&panel->lists, 1) < hn_sparse_dense_cost(2 * (p->groups + panel->extras), 1);
+        p->sparse = p->sparse || panel->sparse;
+    }
+}
+
 /* Bytes or pairs, and where panels lie. */
 static void lay_out(HnRnnInt8 *p, const Packing *g)
 {
@@ -194,12 +259,15 @@ static void lay_out(HnRnnInt8 *p, const Packing *g)
         p->pairs = find_extras(p, g) > panels * p->groups / MOST_EXTRAS;
     if (p->pairs)
         p->groups = (p->inputs + 1) / 2;
+    if (!p->pairs && hn_sparse_bytes_fit(p->inputs))
+        find_lists(p, g);
     gsize at = (gsize)(p->directions * p->columns) * sizeof(int32_t);
+    at = (at + LINE - 1) / LINE * LINE;
     for (int64_t i = 0; i < panels; i++) {
         if (p->pairs)
             p->panel[i].extras = 0;
         p->panel[i].b = at;
-        at += (gsize)(p->groups + p->panel[i].extras) * group_bytes(p);
+        at += panel_bytes(p, &p->panel[i]);
     }
 }
 
@@ -251,6 +319,19 @@ void hn_rnn_int8_round(const HnRnnInt8 *p, void *to, const float *x, float scale
     memset((char *)to + used, 0, (gsize)hn_rnn_int8_row(p) - used);
 }
 
+static void multiply_lists(const HnInt8Kernel *t, const HnRnnPanel *panel, int64_t rows, int cols)
+{
+    HnSparseTile halves[2];
+    const int n = hn_sparse_bytes_open(halves, &panel->lists, t->b, t->begin, cols);
+    for (int i = 0; i < n; i++) {
+        halves[i].a = t->a;
+        halves[i].step = t->step;
+        halves[i].seg_at = t->seg_at;
+        halves[i].c = t->c + i * cols / 2;
+        hn_sparse_bytes_fns()[rows - 1](&halves[i]);
+    }
+}
+
 /* Panels [at, at + some); more than one of one row only. */
 static void multiply_panels(const HnRnnInt8Product *m, int64_t at, int64_t some)
 {
@@ -277,7 +358,10 @@ static void multiply_panels(const HnRnnInt8Product *m, int64_t at, int64_t some)
                                      .b = (const int8_t *)w + panel->b,
                                      .begin = begin + k * p->cols,
                                      .c = c + k * p->cols };
-            p->fns[rows - 1](&t);
+            if (panel->sparse)
+                multiply_lists(&t, panel, rows, p->cols);
+            else
+                p->fns[rows - 1](&t);
         }
         for (int64_t k = 0; k < rows; k++)
             adds[level](m->to + (r + k) * p->columns + at * p->cols, c + k * p->cols, p->scale + first, m->scale, cols);

@@ -9,6 +9,7 @@
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/int8/int8_kernel.h"
+#include "cpu/sparse/sparse_bytes.h"
 
 G_BEGIN_DECLS
 
@@ -16,6 +17,8 @@ G_BEGIN_DECLS
 typedef struct {
     gsize b; /* bytes into the packed weights */
     int64_t extra, extras;
+    gboolean sparse; /* lists of weights that are mostly 0 instead of groups */
+    HnSparseLists lists;
 } HnRnnPanel;
 
 typedef struct {
@@ -23,11 +26,12 @@ typedef struct {
     int64_t inputs, hidden, directions; /* rows of the weights, columns of a gate */
     int64_t groups, columns, panels;    /* of 4 bytes; a multiple of a panel's; panels of `cols` columns */
     int cols, rows;
-    gboolean pairs;
-    HnRnnPanel *panel; /* [directions][panels] */
-    int32_t *extra;    /* from a row's begin to the groups that are there twice */
-    HnPack *pack;      /* i32[directions][columns] sums of weights; [directions][panels][groups + extras][cols][4] */
-    float *scale;      /* [directions][columns] */
+    gboolean pairs, sparse; /* sparse: of some panels */
+    HnRnnPanel *panel;      /* [directions][panels] */
+    int32_t *extra;         /* from a row's begin to the groups that are there twice */
+    HnPack
+        *pack; /* i32[directions][columns] sums of weights; [directions][panels][groups + extras][cols][4], or lists */
+    float *scale; /* [directions][columns] */
 } HnRnnInt8;
 
 /* For the weights of input i and their steps, constant inputs `step` and step + 1. NULL: they can be multiplied so. */

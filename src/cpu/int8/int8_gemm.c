@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/sparse/sparse_bytes.h"
-
 /* --- what a step says ----------------------------------------------------------------------------------------------
  */
 
@@ -244,25 +242,13 @@ static const int8_t *first_column(const HnInt8Gemm *p, const int8_t *w, int64_t 
     return w + (unit / p->panels * p->out + unit % p->panels * hn_int8_cols()) * column_length(p);
 }
 
-/* Half i of the unit's columns. */
-static HnSparseColumns half_of(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int i)
+static HnSparseColumns unit_columns(const HnInt8Gemm *p, const int8_t *w, int64_t unit)
 {
-    const int half = hn_int8_cols() / 2;
-    return (HnSparseColumns){ .w = first_column(p, w, unit) + i * half * column_length(p),
+    return (HnSparseColumns){ .w = first_column(p, w, unit),
                               .length = column_length(p),
-                              .cols = CLAMP(cols_of(p, unit) - i * half, 0, half),
+                              .cols = cols_of(p, unit),
                               .segs = p->segs,
                               .depth = p->depth };
-}
-
-static void pack_lists(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int8_t *to)
-{
-    const HnInt8Panel *panel = &p->panel[unit];
-    for (int i = 0; i < 2; i++) {
-        const HnSparseColumns half = half_of(p, w, unit, i);
-        hn_sparse_bytes_pack(&half, panel->steps[i], to);
-        to += hn_sparse_bytes_size(panel->steps[i]);
-    }
 }
 
 static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
@@ -277,8 +263,9 @@ static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
         const int8_t *column = first_column(p, from->w, u);
         int8_t *b = (int8_t *)to + panel->b, rest[HN_INT8_GROUP];
         gboolean fits;
-        if (panel->lists) {
-            pack_lists(p, from->w, u, b);
+        if (panel->sparse) {
+            const HnSparseColumns columns = unit_columns(p, from->w, u);
+            hn_sparse_bytes_pack(&columns, &panel->lists, b);
             continue;
         }
         memset(b, 0, (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP));
@@ -340,14 +327,11 @@ static void choose_extras(const HnInt8Gemm *p, const int8_t *w, int64_t unit, GA
         panel->extras = find_extras(p, w, unit, FALSE, panel->groups, list);
 }
 
-/* Of a row with both halves of the unit; also how many steps each takes. */
-static double cost_of_lists(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int64_t *steps)
+static double cost_of_lists(const HnInt8Gemm *p, const int8_t *w, int64_t unit, HnSparseLists *lists)
 {
-    for (int i = 0; i < 2; i++) {
-        const HnSparseColumns half = half_of(p, w, unit, i);
-        steps[i] = half.cols > 0 ? hn_sparse_bytes_count(&half) : 0;
-    }
-    return hn_sparse_bytes_cost(steps[0] + steps[1], p->rows);
+    const HnSparseColumns columns = unit_columns(p, w, unit);
+    *lists = hn_sparse_bytes_count(&columns);
+    return hn_sparse_bytes_cost(lists, p->rows);
 }
 
 static double dense_cost(const HnInt8Gemm *p, int64_t unit, gboolean two, int64_t extras)
@@ -359,17 +343,17 @@ static double dense_cost(const HnInt8Gemm *p, int64_t unit, gboolean two, int64_
 
 gboolean hn_int8_gemm_has_lists(const HnInt8Gemm *p, const int8_t *w, double gain)
 {
-    double dense = 0, lists = 0;
+    double dense = 0, sparse = 0;
     HnInt8Gemm of = *p;
-    int64_t steps[2];
+    HnSparseLists lists;
     of.seg_groups = (p->depth + HN_INT8_GROUP - 1) / HN_INT8_GROUP;
     of.panels = (p->out + hn_int8_cols() - 1) / hn_int8_cols();
     for (int64_t u = 0; u < of.n_groups * of.panels; u++) {
         const double one = dense_cost(&of, u, hn_int8_saturates(), 0);
         dense += one;
-        lists += MIN(one, cost_of_lists(&of, w, u, steps));
+        sparse += MIN(one, cost_of_lists(&of, w, u, &lists));
     }
-    return lists * gain < dense;
+    return sparse * gain < dense;
 }
 
 static gsize lay_out_panels(HnInt8Gemm *p, const int8_t *w)
@@ -384,13 +368,14 @@ static gsize lay_out_panels(HnInt8Gemm *p, const int8_t *w)
         if (hn_int8_saturates())
             choose_extras(p, w, u, extra);
         panel->b = bytes;
-        panel->lists = p->sparse && cost_of_lists(p, w, u, panel->steps) < dense_cost(p, u, panel->two, panel->extras);
-        if (panel->lists) {
+        panel->sparse =
+            p->sparse && cost_of_lists(p, w, u, &panel->lists) < dense_cost(p, u, panel->two, panel->extras);
+        if (panel->sparse) {
             g_array_set_size(extra, (guint)panel->extra);
             panel->extras = 0;
         }
-        bytes += panel->lists ? hn_sparse_bytes_size(panel->steps[0]) + hn_sparse_bytes_size(panel->steps[1])
-                              : (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP);
+        bytes += panel->sparse ? hn_sparse_bytes_size(&panel->lists)
+                               : (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP);
     }
     p->n_extra = extra->len;
     p->extra = (int32_t *)(void *)g_array_free(extra, FALSE);
@@ -469,7 +454,7 @@ static int64_t variant_of(const HnInt8Gemm *p, const HnStep *s)
     for (guint i = 0; i < G_N_ELEMENTS(how); i++)
         hash = (hash ^ (guint64)how[i]) * 1099511628211u;
     for (int64_t u = 0; u < p->n_groups * p->panels; u++) /* which are lists depends on how many rows there are */
-        hash = (hash ^ (guint64)p->panel[u].lists) * 1099511628211u;
+        hash = (hash ^ (guint64)p->panel[u].sparse) * 1099511628211u;
     return hn_int8_variant(s, hash);
 }
 
@@ -605,23 +590,6 @@ static int64_t strips_of(int64_t rows)
     return (rows + hn_int8_rows() - 1) / hn_int8_rows();
 }
 
-/* The halves of a panel that is lists; returns how many. */
-static int open_lists(const HnInt8Run *r, int64_t u, int64_t step, HnSparseTile *halves)
-{
-    const HnInt8Gemm *p = r->p;
-    const HnInt8Panel *panel = &p->panel[u];
-    const int cols = hn_int8_cols(), n = panel->cols > cols / 2 ? 2 : 1;
-    const int8_t *lists = r->b + panel->b;
-    for (int i = 0; i < n; i++) {
-        halves[i] = (HnSparseTile){
-            .step = step, .seg_at = r->seg_at, .begin = p->begin + u * cols + i * cols / 2, .pitch = cols
-        };
-        hn_sparse_bytes_open(&halves[i], lists, panel->steps[i]);
-        lists += hn_sparse_bytes_size(panel->steps[i]);
-    }
-    return n;
-}
-
 static void lines_of(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
                      int64_t row, int64_t u0, int64_t u1)
 {
@@ -647,9 +615,10 @@ static void lines_of(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t
                            .b = r->b + panel->b,
                            .begin = p->begin + u * cols };
         const uint8_t *base = a + u / p->panels * r->group_step;
-        HnSparseTile halves[2];
-        const int lists = panel->lists ? open_lists(r, u, step, halves) : 0;
-        const HnSparseTileFn *tiles = panel->lists ? hn_sparse_bytes_fns() : NULL;
+        HnSparseTile halves[2] = { { .step = step, .seg_at = r->seg_at }, { .step = step, .seg_at = r->seg_at } };
+        const HnSparseTileFn *tiles = panel->sparse ? hn_sparse_bytes_fns() : NULL;
+        const int lists =
+            panel->sparse ? hn_sparse_bytes_open(halves, &panel->lists, r->b + panel->b, t.begin, panel->cols) : 0;
         int64_t first = 0, end = 0; /* rows whose sums wait in c */
         for (int64_t k = 0; k < (together ? 1 : lines); k++, base += line)
             for (int64_t i = 0; i < strips; i++) {

@@ -9,6 +9,7 @@
 
 #include "cpu/int8/int8_kernel.h"
 #include "cpu/core/cpu_kernel.h"
+#include "cpu/sparse/sparse_bytes.h"
 #include "op/conv.h"
 #include "op/quantlinear.h"
 #include "run/int8_forms.h"
@@ -27,9 +28,9 @@ typedef struct {
     gsize b;               /* bytes into the packed panels */
     int64_t extra;         /* first of them in the list of all */
     int cols;
-    gboolean two;     /* by hn_int8_two_fns() */
-    gboolean lists;   /* by cpu/sparse/sparse_bytes.h; of each half, */
-    int64_t steps[2]; /* steps */
+    gboolean two;    /* by hn_int8_two_fns() */
+    gboolean sparse; /* by cpu/sparse/sparse_bytes.h */
+    HnSparseLists lists;
 } HnInt8Panel;
 
 typedef struct {

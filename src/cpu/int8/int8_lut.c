@@ -252,9 +252,10 @@ AVX512 static void line_rows_avx512 ROWS
 
 gboolean hn_int8_has_vbmi(void)
 {
-    const HnIsa isa = hn_cpu_isa();
-    const gboolean first = isa == HN_ISA_VNNI && hn_cpu_machine_isa() > HN_ISA_VNNI;
-    return isa >= HN_ISA_VNNI && !first && __builtin_cpu_supports("avx512vbmi");
+    static gsize least; /* level that has them, and 1; asking the machine takes microseconds */
+    if (g_once_init_enter(&least))
+        g_once_init_leave(&least, 1 + (gsize)(hn_cpu_machine_isa() > HN_ISA_VNNI ? HN_ISA_BF16 : HN_ISA_VNNI));
+    return (gsize)hn_cpu_isa() + 1 >= least && __builtin_cpu_supports("avx512vbmi");
 }
 
 VBMI static void table_rows_vbmi ROWS

@@ -54,9 +54,9 @@ gboolean hn_sparse_bytes_fit(int64_t depth)
     return l != NULL && depth >= l->window && depth <= G_MAXINT32;
 }
 
-double hn_sparse_bytes_cost(int64_t steps, int64_t rows)
+double hn_sparse_bytes_cost(const HnSparseLists *l, int64_t rows)
 {
-    return (double)steps * ((double)rows * level()->cost + OF_STEP_READ);
+    return (double)(l->steps[0] + l->steps[1]) * ((double)rows * level()->cost + OF_STEP_READ);
 }
 
 double hn_sparse_dense_cost(int64_t groups, int64_t rows)
@@ -142,36 +142,62 @@ static int64_t all_steps(const HnSparseColumns *c, uint8_t *lists, HnSparsePlace
     return n;
 }
 
-int64_t hn_sparse_bytes_count(const HnSparseColumns *c)
+static HnSparseColumns half_of(const HnSparseColumns *c, int i)
 {
-    return all_steps(c, NULL, NULL);
+    HnSparseColumns half = *c;
+    half.w += i * lanes() * c->length;
+    half.cols = CLAMP(c->cols - i * lanes(), 0, lanes());
+    return half;
 }
 
-static gsize bytes_of_lists(int64_t steps)
+HnSparseLists hn_sparse_bytes_count(const HnSparseColumns *c)
+{
+    const HnSparseColumns first = half_of(c, 0), second = half_of(c, 1);
+    return (HnSparseLists){ { all_steps(&first, NULL, NULL), second.cols > 0 ? all_steps(&second, NULL, NULL) : 0 } };
+}
+
+static gsize bytes_of_steps(int64_t steps)
 {
     return (gsize)steps * 2 * (gsize)lanes() * HN_INT8_GROUP;
 }
 
-gsize hn_sparse_bytes_size(int64_t steps)
+static gsize bytes_of_half(int64_t steps)
 {
-    return (bytes_of_lists(steps) + (gsize)steps * sizeof(HnSparsePlace) + LINE - 1) / LINE * LINE;
+    return (bytes_of_steps(steps) + (gsize)steps * sizeof(HnSparsePlace) + LINE - 1) / LINE * LINE;
 }
 
-void hn_sparse_bytes_pack(const HnSparseColumns *c, int64_t steps, void *to)
+gsize hn_sparse_bytes_size(const HnSparseLists *l)
 {
-    all_steps(c, to, (HnSparsePlace *)(void *)((uint8_t *)to + bytes_of_lists(steps)));
+    return bytes_of_half(l->steps[0]) + bytes_of_half(l->steps[1]);
+}
+
+void hn_sparse_bytes_pack(const HnSparseColumns *c, const HnSparseLists *l, void *to)
+{
+    uint8_t *lists = to;
+    for (int i = 0; i < 2 && i * lanes() < c->cols; lists += bytes_of_half(l->steps[i++])) {
+        const HnSparseColumns half = half_of(c, i);
+        all_steps(&half, lists, (HnSparsePlace *)(void *)(lists + bytes_of_steps(l->steps[i])));
+    }
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-void hn_sparse_bytes_open(HnSparseTile *t, const void *lists, int64_t steps)
-{
-    t->lists = lists;
-    t->places = (const void *)(t->lists + bytes_of_lists(steps));
-    t->steps = steps;
-}
-
 const HnSparseTileFn *hn_sparse_bytes_fns(void)
 {
     return level()->tiles;
+}
+
+int hn_sparse_bytes_open(HnSparseTile *halves, const HnSparseLists *l, const void *packed, const int32_t *begin,
+                         int cols)
+{
+    const uint8_t *lists = packed;
+    const int n = cols > lanes() ? 2 : 1;
+    for (int i = 0; i < n; lists += bytes_of_half(l->steps[i++])) {
+        halves[i].lists = lists;
+        halves[i].places = (const void *)(lists + bytes_of_steps(l->steps[i]));
+        halves[i].steps = l->steps[i];
+        halves[i].begin = begin + i * lanes();
+        halves[i].pitch = 2 * lanes();
+    }
+    return n;
 }

@@ -19,20 +19,25 @@ G_BEGIN_DECLS
 typedef struct {
     const int8_t *w; /* of column j at w + j * length */
     int64_t length;
-    int cols; /* of a vector: up to hn_int8_cols() / 2 */
+    int cols; /* of a panel: up to hn_int8_cols() */
     int64_t segs, depth;
 } HnSparseColumns;
+
+/* Of each half of a panel, a vector of columns. */
+typedef struct {
+    int64_t steps[2];
+} HnSparseLists;
 
 /* Segments so long can be computed at this level. */
 gboolean hn_sparse_bytes_fit(int64_t depth);
 /* How many steps the columns take, and bytes that lists of so many fill: whole lines of the cache. */
-int64_t hn_sparse_bytes_count(const HnSparseColumns *c);
-gsize hn_sparse_bytes_size(int64_t steps);
-void hn_sparse_bytes_pack(const HnSparseColumns *c, int64_t steps, void *to);
+HnSparseLists hn_sparse_bytes_count(const HnSparseColumns *c);
+gsize hn_sparse_bytes_size(const HnSparseLists *l);
+void hn_sparse_bytes_pack(const HnSparseColumns *c, const HnSparseLists *l, void *to);
 
-/* The time of steps for `rows` rows, and that of dense groups of a vector: in products of one row with one vector.
+/* The time of lists for `rows` rows, and that of dense groups of a vector: in products of one row with one vector.
  * Numbers were measured at 64 to 1,024 inputs (test/perf/sparse.py). */
-double hn_sparse_bytes_cost(int64_t steps, int64_t rows);
+double hn_sparse_bytes_cost(const HnSparseLists *l, int64_t rows);
 double hn_sparse_dense_cost(int64_t groups, int64_t rows);
 
 /* Where a step's window begins: byte `at` of a segment. */
@@ -55,9 +60,10 @@ typedef struct {
 
 typedef void (*HnSparseTileFn)(const HnSparseTile *t);
 
-/* Fills in what packed lists of so many steps say. */
-void hn_sparse_bytes_open(HnSparseTile *t, const void *lists, int64_t steps);
 /* For 1, 2 ... hn_int8_rows() rows. */
 const HnSparseTileFn *hn_sparse_bytes_fns(void);
+/* Fills in what packed lists say, for sums of a panel that begin so; returns how many halves have columns. */
+int hn_sparse_bytes_open(HnSparseTile *halves, const HnSparseLists *l, const void *packed, const int32_t *begin,
+                         int cols);
 
 G_END_DECLS
