@@ -349,9 +349,9 @@ gboolean hn_int8_gemm_has_lists(const HnInt8Gemm *p, const int8_t *w, double gai
     of.seg_groups = (p->depth + HN_INT8_GROUP - 1) / HN_INT8_GROUP;
     of.panels = (p->out + hn_int8_cols() - 1) / hn_int8_cols();
     for (int64_t u = 0; u < of.n_groups * of.panels; u++) {
-        const double one = dense_cost(&of, u, hn_int8_saturates(), 0);
+        const double one = dense_cost(&of, u, hn_int8_saturates(), 0), other = cost_of_lists(&of, w, u, &lists);
         dense += one;
-        sparse += MIN(one, cost_of_lists(&of, w, u, &lists));
+        sparse += MIN(one, other);
     }
     return sparse * gain < dense;
 }

@@ -110,8 +110,10 @@ static int64_t segment_steps(const HnSparseColumns *c, Rest *rest, int64_t seg, 
     for (;; n++) {
         uint8_t scratch[2 * LINE] = { 0 }, *list = scratch;
         int64_t from = c->depth;
-        for (int j = 0; j < c->cols; j++)
-            from = MIN(from, next_of(&rest[j], c->depth));
+        for (int j = 0; j < c->cols; j++) {
+            const int64_t next = next_of(&rest[j], c->depth);
+            from = MIN(from, next);
+        }
         if (from == c->depth)
             return n;
         if (l->whole)
