@@ -301,12 +301,13 @@ static gboolean half_are_zeros(const HnStep *s, const Conv *c)
     return others <= n / 2;
 }
 
-/* Behind the shape, of a step that the dense kernel takes. gain: of Winograd's products, or 1. */
-static const char *reject_lists(const HnStep *s, Conv *c, double gain)
+/* Behind the shape, of a step that the dense kernel takes. */
+static const char *reject_lists(const HnStep *s, Conv *c)
 {
     HnInt8Gemm *p = &c->product;
     if (!half_are_zeros(s, c))
         return "few weights are 0";
+    const double winograd = hn_int8_inputs(s)->matrix ? 1 : hn_int8_winograd_gain(s);
     choose_source(c, s);
     if (p->blocks)
         return "matrix units are faster";
@@ -318,7 +319,7 @@ static const char *reject_lists(const HnStep *s, Conv *c, double gain)
         memset(w, 0, (gsize)(p->n_groups * p->out * p->segs * p->depth));
         place_weights(c, s, w);
     }
-    const gboolean pays = w != NULL && hn_int8_gemm_has_lists(p, w, gain);
+    const gboolean pays = w != NULL && hn_int8_gemm_has_lists(p, w, winograd > 1 ? winograd * WINOGRAD_MARGIN : 1);
     hn_budget_free(s->budget, w);
     g_clear_pointer(&c->again, g_free);
     return pays ? NULL : "too few weights are 0 to gain by it";
@@ -331,8 +332,7 @@ static const char *sparse_conv_reject(const HnStep *s)
     if (reason != NULL)
         return reason;
     shape_of_conv(s, &c);
-    const double gain = hn_int8_winograd_gain(s);
-    return reject_lists(s, &c, gain > 1 ? gain * WINOGRAD_MARGIN : 1);
+    return reject_lists(s, &c);
 }
 
 static gboolean sparse_conv_prepare(HnStep *s, GError **error)
@@ -582,7 +582,7 @@ static const char *sparse_matmul_reject(const HnStep *s)
     if (reason != NULL)
         return reason;
     shape_of_matmul(s, &c);
-    return reject_lists(s, &c, 1);
+    return reject_lists(s, &c);
 }
 
 static gboolean sparse_matmul_prepare(HnStep *s, GError **error)
