@@ -7,6 +7,9 @@
  * than the row's margin; and the same for margins that are exponentially distributed with the mean of the rows'. The
  * first takes a single narrow row for many, the second is too large where a network is mostly sure: the lesser counts.
  *
+ * Errors are as large in all rows, or in proportion to the row's root mean square, as where scores come out of an Exp:
+ * both are estimated, and count by how likely they make the errors that are there.
+ *
  * Of rows of probabilities it is their logarithms, which is what the network made them of; those below 1/1000 count as
  * 1/1000.
  */
@@ -19,9 +22,11 @@ G_BEGIN_DECLS
 #define HN_MOST_MARGINS 100 /* of more rows, counting tells 1 % */
 
 typedef struct {
-    double margin[HN_MOST_MARGINS];
-    double squares; /* sum over rows of the square of the change */
-    guint n;        /* HN_MOST_MARGINS + 1: too many */
+    struct {
+        double margin, change; /* of the distance of the two largest scores */
+        double size;           /* root mean square of the scores */
+    } row[HN_MOST_MARGINS];
+    guint n; /* HN_MOST_MARGINS + 1: too many */
 } HnMargins;
 
 /* One more row of n scores: another model's beside the original's. Nothing where there are less than two numbers. */

@@ -176,7 +176,24 @@ static double how_many(HnRng *rng, int s, int64_t i)
     return hn_rng_range(rng, 0.5, i < 2 ? 400 : 9);
 }
 
+/* Scores that come out of an Exp: those of a sample are a thousand times as large, and its best two close together. */
+static double exponential(HnRng *rng, int s, int64_t i)
+{
+    if (s == 3)
+        return i == 2 ? 8000 : i == 5 ? 6500 : hn_rng_range(rng, 1, 900);
+    return i == s * 3 % 8 ? hn_rng_range(rng, 3, 40) : hn_rng_range(rng, 0.01, 2);
+}
+
 static const Case cases[] = {
+    { "classes of very different size",
+      "f32[1,8]",
+      8,
+      exponential,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32[8]={1.02,0.99,0.98,0.98,1.01,1.02,0.98,1})", "%y = Mul(%x, p:f32={1.02})" },
+      { "%y = Add(%x, p:f32[8]={30,0,0,12,0,0,25,0})", "%y = Mul(%x, p:f32[8]={1.6,0.7,1,0.5,1.3,0.6,1,0.7})",
+        "%y = Mul(%x, p:f32={0.3})" } },
     { "how many of each",
       "f32[1,4]",
       24,
