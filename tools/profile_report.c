@@ -337,6 +337,13 @@ static char *shape_text(const HnProfileRow *row)
     return !strcmp(in, out) ? g_strdup(out) : g_strdup_printf("%s > %s", in, out);
 }
 
+/* "3", or "3-5" where it cannot be told apart from others. */
+static char *rank_text(const HnProfileRow *row)
+{
+    return row->places.first == row->places.last ? g_strdup_printf("%u", row->places.first)
+                                                 : g_strdup_printf("%u-%u", row->places.first, row->places.last);
+}
+
 static const char *kernel_name(const HnProfileRow *row)
 {
     return row->place == HN_ROW_REST ? "-" : row->kernel ? row->kernel->name : "ref";
@@ -347,7 +354,7 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     const HnProfile *p = &r->f->profile;
     JsonObject *o = json_object_new();
     const HnProfileRow *parent = row->parent >= 0 ? p->rows->pdata[row->parent] : NULL;
-    g_autofree char *shape = shape_text(row);
+    g_autofree char *shape = shape_text(row), *rank = rank_text(row);
     json_object_set_string_member(o, "name", row->name);
     json_object_set_string_member(o, "op", row->op);
     json_object_set_string_member(o, "kernel", kernel_name(row));
@@ -363,6 +370,9 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     json_object_set_double_member(o, "p10", row->p10);
     json_object_set_double_member(o, "p90", row->p90);
     json_object_set_double_member(o, "spread", ratio(row->spread, row->ms));
+    json_object_set_double_member(o, "lo", row->lo);
+    json_object_set_double_member(o, "hi", row->hi);
+    json_object_set_string_member(o, "rank", rank);
     json_object_set_double_member(o, "level", row->level);
     json_object_set_double_member(o, "with_inner_ms", row->with_ms);
     json_object_set_double_member(o, "share", ratio(row->ms, r->total));
@@ -542,6 +552,7 @@ static const HnColumn block_columns[] = {
 };
 
 static const HnColumn node_columns[] = {
+    { "rank", "rank", HN_COL_TEXT | HN_COL_MINOR },
     { "name", "node", HN_COL_TEXT },
     { "op", "type", HN_COL_TEXT },
     { "kernel", "kernel", HN_COL_TEXT },

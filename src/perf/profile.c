@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/progress_time.h"
-#include "perf/row_times.h"
 #include "perf/step_facts.h"
 
 #define BLOCK_NS 50000000 /* runs between two looks at the spans */
@@ -271,6 +270,7 @@ static void add_run(HnProfile *p, const Part *part)
     HnRowRun *k = g_malloc0(sizeof *k + own->len * sizeof k->ms[0]);
     g_autofree double *ms = g_new0(double, own->len + 1);
     k->kind = kind;
+    k->number = p->profiled.seen;
     k->profiled = total;
     k->unprofiled = part->unprofiled;
     k->outside = to_ms(p, (double)(part->end - part->start) - (double)sum);
@@ -558,6 +558,8 @@ static void times_of_rows(HnProfile *p)
         row->p10 = t.rows[i].p10;
         row->p90 = t.rows[i].p90;
         row->spread = t.rows[i].spread;
+        row->lo = t.rows[i].lo;
+        row->hi = t.rows[i].hi;
         row->level = t.rows[i].level;
         row->per_run = (double)row->calls / (double)p->profiled.seen;
         p->nodes_ms += row->ms;
@@ -572,6 +574,21 @@ static void times_of_rows(HnProfile *p)
     p->overhead = t.scale > 0 ? 1 / t.scale - 1 : NAN;
     p->kinds = t.kinds;
     hn_row_times_clear(&t);
+}
+
+static void find_places(HnProfile *p)
+{
+    const guint n = p->rows->len;
+    g_autofree double *lo = g_new(double, n + 1), *hi = g_new(double, n + 1);
+    g_autofree HnRowPlaces *places = g_new(HnRowPlaces, n + 1);
+    for (guint i = 0; i < n; i++) {
+        const HnProfileRow *row = p->rows->pdata[i];
+        lo[i] = row->lo;
+        hi[i] = row->hi;
+    }
+    hn_row_places(lo, hi, n, places);
+    for (guint i = 0; i < n; i++)
+        ((HnProfileRow *)p->rows->pdata[i])->places = places[i];
 }
 
 /* The time of sub-graphs goes up to the nodes that hold them, innermost first. */
@@ -613,6 +630,7 @@ void hn_profile_finish(HnProfile *p, const HnRoofline *roofline, const HnRooflin
 {
     hn_session_foreach_step(p->session, describe, p);
     times_of_rows(p);
+    find_places(p);
     find_parents(p);
     for (guint i = 0; i < p->rows->len; i++) {
         HnProfileRow *r = p->rows->pdata[i];

@@ -21,6 +21,7 @@
 #include "perf/device_rows.h"
 #include "perf/outliers.h"
 #include "perf/roofline.h"
+#include "perf/row_times.h"
 #include "perf/stats.h"
 #include "perf/ticks.h"
 #include "run/session.h"
@@ -54,6 +55,8 @@ typedef struct {
     double ms;             /* own time */
     double p10, p90;       /* of own times; never below and above ms */
     double spread;         /* half the distance of the quartiles of the same */
+    double lo, hi;         /* 95 % interval of ms (perf/row_times.h) */
+    HnRowPlaces places;    /* among all rows */
     double level;          /* of the quantile of its times that ms is, 0.5 at most */
     double with_ms;        /* own time and that of its sub-graphs */
     double gflops, gbytes; /* per second */

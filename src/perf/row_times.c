@@ -4,19 +4,36 @@
 
 #include "perf/stats.h"
 
-#define LEVELS 13 /* from HN_ROWS_LOWEST to 0.5; linear in between */
+#define STUDENT 2.365 /* 95 % of a t distribution of HN_ROWS_PARTS - 1 degrees of freedom */
+#define LEVELS 13     /* from HN_ROWS_LOWEST to 0.5; linear in between */
 
 /* Of one row; means over kinds. */
 typedef struct {
     double at[LEVELS];
     double p10, p25, p75, p90;
-    double highest; /* level that is trusted, from 0 to LEVELS - 1 */
+    double highest;  /* level that is trusted, from 0 to LEVELS - 1 */
+    double variance; /* of ms, in profiled time; NaN: not known */
 } Quantiles;
 
 static int by_kind(gconstpointer a, gconstpointer b)
 {
     const HnRowRun *x = *(HnRowRun *const *)a, *y = *(HnRowRun *const *)b;
     return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static int by_kind_and_number(gconstpointer a, gconstpointer b)
+{
+    const HnRowRun *x = *(HnRowRun *const *)a, *y = *(HnRowRun *const *)b;
+    return x->kind != y->kind ? by_kind(a, b) : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Behind the last of the runs from `from` on that are of its kind. */
+static guint end_of_kind(const GPtrArray *runs, guint from)
+{
+    guint to = from + 1;
+    while (to < runs->len && by_kind(&runs->pdata[from], &runs->pdata[to]) == 0)
+        to++;
+    return to;
 }
 
 /* Row `row` of a run; behind the last one: outside. */
@@ -69,10 +86,8 @@ static double median_unprofiled(const GPtrArray *runs, guint from, guint to, dou
 /* Quantiles of rows [0, n_rows] go to q. */
 static void add_kinds(GPtrArray *runs, guint n_rows, Quantiles *q, double *x, HnRowTimes *out)
 {
-    g_ptr_array_sort(runs, by_kind);
     for (guint from = 0, to; from < runs->len; from = to) {
-        for (to = from + 1; to < runs->len && by_kind(&runs->pdata[from], &runs->pdata[to]) == 0;)
-            to++;
+        to = end_of_kind(runs, from);
         add_kind(runs, from, to, q, n_rows, x);
         out->unprofiled += median_unprofiled(runs, from, to, x) * (double)(to - from) / runs->len;
         out->kinds++;
@@ -129,15 +144,55 @@ static double choose(const Quantiles *q, guint n_rows, HnRowTimes *out)
     return find_level(sum, out->unprofiled);
 }
 
+/* Of the mean of the parts' quantiles at that level; NaN: runs [from, to) are too few. */
+static double variance_of(const GPtrArray *runs, guint from, guint to, guint row, guint n_rows, double level, double *x)
+{
+    const guint n = to - from;
+    double mean = 0, squares = 0;
+    if (n < 2 * HN_ROWS_PARTS)
+        return NAN;
+    for (guint part = 0; part < HN_ROWS_PARTS; part++) {
+        const guint first = from + n * part / HN_ROWS_PARTS, end = from + n * (part + 1) / HN_ROWS_PARTS;
+        for (guint i = first; i < end; i++)
+            x[i - first] = cell(runs->pdata[i], row, n_rows);
+        hn_median(x, end - first); /* sorts */
+        const double q = quantile(x, end - first, level), before = q - mean;
+        mean += before / (part + 1);
+        squares += before * (q - mean);
+    }
+    return squares / (HN_ROWS_PARTS - 1) / HN_ROWS_PARTS;
+}
+
+/* Sets the variances of rows, whose levels are known. */
+static void add_variances(const GPtrArray *runs, guint n_rows, Quantiles *q, double level, double *x)
+{
+    for (guint from = 0, to; from < runs->len; from = to) {
+        to = end_of_kind(runs, from);
+        const double weight = (double)(to - from) / runs->len;
+        for (guint row = 0; row <= n_rows; row++)
+            q[row].variance +=
+                weight * weight * variance_of(runs, from, to, row, n_rows, level_of(fmin(level, q[row].highest)), x);
+    }
+}
+
+static void set_interval(const Quantiles *q, double scale, HnRowTime *t)
+{
+    const double half = fmax(STUDENT * sqrt(q->variance) * scale, HN_ROWS_PLACED * t->ms);
+    t->lo = isnan(q->variance) ? fmin(t->p10, t->ms * (1 - HN_ROWS_PLACED)) : fmax(0, t->ms - half);
+    t->hi = isnan(q->variance) ? fmax(t->p90, t->ms * (1 + HN_ROWS_PLACED)) : t->ms + half;
+}
+
 void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
 {
     g_autofree Quantiles *q = g_new0(Quantiles, n_rows + 1);
     g_autofree double *x = g_new(double, runs->len);
     *out = (HnRowTimes){ .rows = g_new0(HnRowTime, n_rows + 1), .scale = scale_of(runs, x) };
+    g_ptr_array_sort(runs, by_kind_and_number);
     add_kinds(runs, n_rows, q, x, out);
     for (guint row = 0; row <= n_rows; row++)
         q[row].highest = highest_level(&q[row], clock);
     const double level = choose(q, n_rows, out);
+    add_variances(runs, n_rows, q, level, x);
     for (guint row = 0; row <= n_rows; row++) {
         const double ms = fmin(between(&q[row], level) * out->lift, q[row].p90);
         out->rows[row] = (HnRowTime){ .ms = ms * out->scale,
@@ -145,6 +200,7 @@ void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
                                       .p10 = q[row].p10 * out->scale,
                                       .p90 = q[row].p90 * out->scale,
                                       .spread = (q[row].p75 - q[row].p25) / 2 * out->scale };
+        set_interval(&q[row], out->scale, &out->rows[row]);
         out->total += out->rows[row].ms;
     }
     out->disturbed = fmax(0, out->unprofiled - out->total);
@@ -153,4 +209,29 @@ void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
 void hn_row_times_clear(HnRowTimes *t)
 {
     g_clear_pointer(&t->rows, g_free);
+}
+
+/* How many of n numbers, which ascend, are below x; or_equal: or x. */
+static guint count_below(const double *sorted, guint n, double x, gboolean or_equal)
+{
+    guint from = 0, to = n;
+    while (from < to) {
+        const guint middle = from + (to - from) / 2;
+        if (sorted[middle] < x || (or_equal && sorted[middle] == x))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+void hn_row_places(const double *lo, const double *hi, guint n, HnRowPlaces *out)
+{
+    g_autofree double *los = g_memdup2(lo, n * sizeof *lo), *his = g_memdup2(hi, n * sizeof *hi);
+    if (n == 0)
+        return;
+    hn_median(los, n); /* sorts */
+    hn_median(his, n);
+    for (guint i = 0; i < n; i++)
+        out[i] = (HnRowPlaces){ n - count_below(los, n, hi[i], TRUE) + 1, n - count_below(his, n, lo[i], FALSE) };
 }

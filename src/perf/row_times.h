@@ -15,6 +15,11 @@
  *
  * What is still missing to the unprofiled median is in no row's usual time: `disturbed`.
  *
+ * How sure a row's time is: runs in their order are cut into HN_ROWS_PARTS parts, whose quantiles of the same level
+ * differ by as much as phases of the machine make them. The 95 % interval of their mean is that of the time, but it is
+ * no narrower than HN_ROWS_PLACED to either side: by so much do processes differ whose memory lies elsewhere (up to 3 %
+ * among five of squeezenet and ultraface).
+ *
  * Runs of other kinds (inputs of other shapes, other steps) have other times. Each of the figures is then a mean over
  * kinds, by the number of their runs.
  */
@@ -27,10 +32,13 @@ G_BEGIN_DECLS
 #define HN_ROWS_LOWEST 0.2 /* level of a quantile */
 #define HN_ROWS_STEP 0.05
 #define HN_ROWS_LIFT 0.05
+#define HN_ROWS_PARTS 8
+#define HN_ROWS_PLACED 0.02
 
 /* A profiled run. */
 typedef struct {
     guint64 kind;      /* equal for runs of the same steps on inputs of the same shapes */
+    guint64 number;    /* in the order in which they were made */
     double profiled;   /* ms of the whole run */
     double unprofiled; /* ms of the unprofiled run beside it */
     double outside;    /* ms in no row */
@@ -42,6 +50,7 @@ typedef struct {
     double ms;       /* per run */
     double p10, p90; /* of all runs */
     double spread;   /* half the distance of the quartiles */
+    double lo, hi;   /* 95 % interval of ms; where runs are too few for one: from p10 to p90 */
     double level;    /* of the quantile that ms is: 0.5, or lower where the row is slow in many runs */
 } HnRowTime;
 
@@ -59,5 +68,13 @@ typedef struct {
  * hn_row_times_clear(). */
 void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out);
 void hn_row_times_clear(HnRowTimes *t);
+
+/* Where a row may stand among n rows, the longest being number 1: no other one than those that are surely longer stand
+ * before first, and no other one than those that are surely shorter behind last. */
+typedef struct {
+    guint first, last;
+} HnRowPlaces;
+
+void hn_row_places(const double *lo, const double *hi, guint n, HnRowPlaces *out);
 
 G_END_DECLS

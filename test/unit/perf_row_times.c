@@ -66,6 +66,7 @@ static GPtrArray *make_runs(guint n, Disturb disturb, double cost, int seed)
             ms[row] *= cost;
         HnRowRun *r = new_run(0, ms, ROWS, ms[ROWS]);
         r->unprofiled = make_run(&rng, run, disturb, ms);
+        r->number = run;
         g_ptr_array_add(runs, r);
     }
     return runs;
@@ -79,6 +80,7 @@ static void check(const HnRowTimes *t, guint n_rows)
         const HnRowTime *x = &t->rows[row];
         g_assert_true(isfinite(x->ms) && x->p10 <= x->ms && x->ms <= x->p90 && x->spread >= 0);
         g_assert_true(x->level >= HN_ROWS_LOWEST && x->level <= 0.5);
+        g_assert_true(x->lo >= 0 && x->lo <= x->ms && x->ms <= x->hi);
         sum += x->ms;
     }
     g_assert_cmpfloat_with_epsilon(sum, t->total, 1e-9);
@@ -281,6 +283,95 @@ static void test_coarse_clock(void)
     }
 }
 
+/* --- places ----------------------------------------------------------------------------------------------- */
+
+static void test_places_by_hand(void)
+{
+    const double lo[] = { 1, 7, 3.5, 3, 9 }, hi[] = { 2, 8, 5, 3.5, 11 };
+    const HnRowPlaces want[] = { { 5, 5 }, { 2, 2 }, { 3, 4 }, { 3, 4 }, { 1, 1 } };
+    HnRowPlaces places[5];
+    hn_row_places(lo, hi, 5, places);
+    for (int i = 0; i < 5; i++) {
+        g_assert_cmpuint(places[i].first, ==, want[i].first);
+        g_assert_cmpuint(places[i].last, ==, want[i].last);
+    }
+    hn_row_places(lo, hi, 0, places);
+}
+
+#define SETS 20
+#define TOP 5
+
+typedef struct {
+    double ms[ROWS];
+    HnRowPlaces places[ROWS];
+} Told;
+
+/* Rows of which some differ by a hundredth: what is told of them by another process, whose memory makes each of them up
+ * to 1 % longer. */
+static void tell(int seed, Disturb disturb, Told *told)
+{
+    HnRng rng = hn_rng((guint64)seed + 1000);
+    double as_placed[ROWS], lo[ROWS], hi[ROWS];
+    g_autoptr(GPtrArray) runs = make_runs(200, disturb, 1, seed);
+    HnRowTimes t;
+    for (guint row = 0; row < ROWS; row++) {
+        const double near = row % 4 == 3 ? 1 : 0.1 * pow(1.2, 7) * (1 + 0.01 * (row % 4)) / true_ms(row);
+        as_placed[row] = (row % 2 ? near : 1) * (1 + 0.01 * hn_rng_double(&rng));
+    }
+    for (guint i = 0; i < runs->len; i++)
+        for (guint row = 0; row < ROWS; row++)
+            ((HnRowRun *)runs->pdata[i])->ms[row] *= (float)as_placed[row];
+    hn_row_times(runs, ROWS, 0, &t);
+    check(&t, ROWS);
+    for (guint row = 0; row < ROWS; row++) {
+        told->ms[row] = t.rows[row].ms;
+        lo[row] = t.rows[row].lo;
+        hi[row] = t.rows[row].hi;
+    }
+    hn_row_places(lo, hi, ROWS, told->places);
+    hn_row_times_clear(&t);
+}
+
+/* The longest rows of one process are, by what it says itself, among those that may be the longest of any other. */
+static void test_places(gconstpointer disturb)
+{
+    g_autofree Told *told = g_new(Told, SETS);
+    guint sure = 0, wrong = 0;
+    for (int i = 0; i < SETS; i++)
+        tell(i, *(const Disturb *)disturb, &told[i]);
+    for (int a = 0; a < SETS; a++)
+        for (guint row = 0; row < ROWS; row++)
+            for (int b = 0; told[a].places[row].last <= TOP && b < SETS; b++) {
+                sure++;
+                wrong += told[b].places[row].first > TOP;
+            }
+    g_test_message("%u of %u places that are told as sure are not even possible elsewhere", wrong, sure);
+    g_assert_cmpuint(sure, >, 3 * SETS * SETS / 2); /* some are told apart */
+    g_assert_cmpuint(wrong * 100, <=, sure);
+}
+
+/* Half of each part of the runs is slow in one phase, and the row's time is not known better than that. */
+static void slow_phases(HnRng *rng, guint run, double *ms)
+{
+    (void)rng;
+    ms[0] *= run / 25 % 2 ? 1.1 : 1;
+}
+
+static void test_interval(void)
+{
+    g_autoptr(GPtrArray) runs = make_runs(200, slow_phases, 1, 1), few = make_runs(15, NULL, 1, 1);
+    HnRowTimes t;
+    hn_row_times(runs, ROWS, 0, &t);
+    g_assert_cmpfloat(t.rows[0].hi - t.rows[0].lo, >, 0.08 * t.rows[0].ms);
+    g_assert_cmpfloat_with_epsilon(t.rows[1].hi - t.rows[1].lo, 2 * HN_ROWS_PLACED * t.rows[1].ms, 1e-9);
+    hn_row_times_clear(&t);
+    hn_row_times(few, ROWS, 0, &t); /* of which no parts can be made */
+    check(&t, ROWS);
+    g_assert_cmpfloat(t.rows[0].lo, <=, t.rows[0].p10);
+    g_assert_cmpfloat(t.rows[0].hi, >=, t.rows[0].p90);
+    hn_row_times_clear(&t);
+}
+
 /* --- kinds ------------------------------------------------------------------------------------------------ */
 
 /* One of 20 runs is of a kind in which row 1 runs, too, and takes 100 times as long. */
@@ -334,6 +425,12 @@ int main(int argc, char **argv)
     g_test_add_func("/row-times/one-core-of-two", test_one_core_of_two);
     g_test_add_func("/row-times/honest", test_honest);
     g_test_add_func("/row-times/coarse-clock", test_coarse_clock);
+    static const Disturb quiet = NULL, slices = lose_slice, one_core = one_core_of_two;
+    g_test_add_func("/row-times/places", test_places_by_hand);
+    g_test_add_data_func("/row-times/places-quiet", &quiet, test_places);
+    g_test_add_data_func("/row-times/places-lost-slices", &slices, test_places);
+    g_test_add_data_func("/row-times/places-one-core-of-two", &one_core, test_places);
+    g_test_add_func("/row-times/interval", test_interval);
     g_test_add_func("/row-times/kinds", test_kinds);
     g_test_add_func("/row-times/few", test_few);
     return g_test_run();
