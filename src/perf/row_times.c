@@ -168,10 +168,10 @@ static void add_variances(const GPtrArray *runs, guint n_rows, Quantiles *q, dou
 {
     for (guint from = 0, to; from < runs->len; from = to) {
         to = end_of_kind(runs, from);
-        const double weight = (double)(to - from) / runs->len;
+        const double part = (double)(to - from) / runs->len;
         for (guint row = 0; row <= n_rows; row++)
             q[row].variance +=
-                weight * weight * variance_of(runs, from, to, row, n_rows, level_of(fmin(level, q[row].highest)), x);
+                part * part * variance_of(runs, from, to, row, n_rows, level_of(fmin(level, q[row].highest)), x);
     }
 }
 

@@ -172,10 +172,77 @@ static void test_trials(void)
     g_assert_cmpuint(job.built, ==, 1);
 }
 
+/* --- and of one whose plans are models ---------------------------------------------------------------------------- */
+
+#define NET "opset 17 graph g(%x:f32[1,8]) -> (%y) { %y = MatMul(%x, w:f32[8,8]) }"
+
+static HnModel *net(gpointer data, gconstpointer plan, GError **error)
+{
+    (void)data;
+    (void)plan;
+    HnModel *m = hn_model_parse(NET, NULL, error);
+    g_assert_true(hn_model_verify(m, error));
+    return m;
+}
+
+static GPtrArray *left(gpointer data, gconstpointer plan)
+{
+    (void)data;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(names, g_strdup(plan));
+    return names;
+}
+
+/* What a trial finds out is in the journal, and so is a race, in its direction; nothing begins behind an end. */
+static void test_found(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnJournal) journal = hn_journal_new();
+    g_autoptr(GPtrArray) points = hn_pareto_new();
+    g_autoptr(HnModel) m = net(NULL, "", &error);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) data = hn_data_open("random:4", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_autoptr(HnScorer) scorer = hn_scorer_new(net(NULL, "", &error), data, 0, 4,
+                                               &(HnScorerOptions){ .backend = &hn_backend_cpu, .threads = 1 }, &error);
+    g_assert_no_error(error);
+    gint cancel = 0;
+    const HnProgress progress = { .cancel = &cancel };
+    const HnGoals goals = { 1, { { HN_METRIC_COS, 0.1 } } };
+    HnScore original;
+    HnEffect e;
+    HnOutcome o;
+    hn_scorer_original(scorer, &original);
+    HnTune t = { .job = { NULL, name_of, net, left, twice, NULL, NULL },
+                 .scorer = scorer,
+                 .goals = &goals,
+                 .original = &original,
+                 .journal = journal,
+                 .points = points,
+                 .backend = &hn_backend_cpu,
+                 .threads = 1,
+                 .progress = &progress };
+    g_assert_true(hn_tune_try(&t, "a", "first", TRUE, &o, &error));
+    const HnTried *known = hn_journal_tried(journal, "a");
+    g_assert_cmpstr(known->what, ==, "first");
+    g_assert_cmpuint(known->bytes, ==, 256);
+    g_assert_cmpuint(known->f32->len, ==, 1);
+    g_assert_cmpstr(known->f32->pdata[0], ==, "a");
+    g_assert_true(hn_pareto_find(points, "a")->predicted);
+    g_assert_true(hn_tune_race(&t, "a", "b", 1, 0, &e, &error));
+    g_assert_no_error(error);
+    g_assert_true(hn_journal_race(journal, "a", "b", &e));
+    g_assert_false(hn_journal_race(journal, "b", "a", &e));
+    cancel = 1;
+    g_assert_false(hn_tune_try(&t, "a", "again", TRUE, &o, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_INTERRUPTED);
+}
+
 static void add_point(GPtrArray *points, const char *plan, double drop, double ms, guint64 bytes)
 {
     hn_pareto_add(
-        points, &(HnParetoPoint){ .what = (char *)plan, .plan = (char *)plan, .drop = drop, .bytes = bytes, .ms = ms });
+        points,
+        &(HnParetoPoint){
+            .what = (char *)plan, .plan = (char *)plan, .drop = drop, .bytes = bytes, .ms = ms, .predicted = TRUE });
 }
 
 /* The best are those that no other is better than in one thing, and as good in the others; times that were measured
@@ -191,7 +258,7 @@ static void test_best(void)
         { "all", 0.1, 1, 10, TRUE },     { "slower", 0.1, 2, 10, FALSE },   { "larger", 0.1, 1, 11, FALSE },
         { "worse", 0.2, 1, 10, FALSE },  { "exact", 0, 9, 40, TRUE },       { "twin", 0.1, 1, 10, TRUE },
         { "small", 0.3, 5, 2, TRUE },    { "untimed", 0.4, NAN, 50, TRUE }, { "measured", 0.1, 0.5, 10, FALSE },
-        { "quick", 0.5, 0.2, 60, TRUE },
+        { "quick", 0.5, 0.2, 60, TRUE }, { "unjudged", NAN, 0.1, 1, TRUE },
     };
     g_autoptr(GError) error = NULL;
     g_autoptr(HnJournal) journal = hn_journal_new();
@@ -201,6 +268,8 @@ static void test_best(void)
     g_assert_true(hn_journal_add_times(journal, "measured", times, &error));
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
         add_point(points, rows[i].plan, rows[i].drop, rows[i].ms, rows[i].bytes);
+    add_point(points, "all", 0, 0, 0); /* is there already */
+    g_assert_cmpuint(points->len, ==, G_N_ELEMENTS(rows));
     hn_pareto_finish(points, journal);
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
         if (hn_pareto_find(points, rows[i].plan)->best != rows[i].best) {
@@ -208,6 +277,8 @@ static void test_best(void)
             g_test_fail();
         }
     g_assert_cmpfloat(hn_pareto_find(points, "measured")->ms, ==, 7);
+    g_assert_false(hn_pareto_find(points, "measured")->predicted);
+    g_assert_true(hn_pareto_find(points, "all")->predicted);
     hn_pareto_choose(points, "all");
     hn_pareto_choose(points, "exact");
     g_assert_false(hn_pareto_find(points, "all")->chosen);
@@ -366,6 +437,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guard/lossy", test_lossy);
     g_test_add_func("/guard/runs", test_runs);
     g_test_add_func("/tune/trials", test_trials);
+    g_test_add_func("/tune/found", test_found);
     g_test_add_func("/tune/races", test_races);
     g_test_add_func("/tune/best", test_best);
     g_test_add_func("/tune/budget", test_budget);

@@ -136,18 +136,40 @@ static void test_masks(void)
     differs(original, MASKED("%v = Mul(%x, l:f32={0})"), usual, "'y': ", "y");
 }
 
+/* A model with halves is held against what they round, also where they are in a branch alone. */
+static void test_halves(void)
+{
+    static const char of_halves[] = "opset 17 graph g(%x:f16[N,12]) -> (%y) { %y = ",
+                      inside[] = "opset 17 graph g(%x:f32[N,12], %c:bool) -> (%y) { %y = If(%c) "
+                                 "then_branch=graph() -> (%t) { %h = Cast(%x) to=10 %t = Cast(%h) to=1 } "
+                                 "else_branch=graph() -> (%e) { %h2:f16[N,12] = Cast(%x) to=10 %e = Cast(%h2) to=1 } }",
+                      outside[] = "opset 17 graph g(%x:f32[N,12], %c:bool) -> (%y) { %y = ";
+    g_autofree char *a = g_strconcat(of_halves, "Identity(%x) }", NULL),
+                    *near = g_strconcat(of_halves, "Mul(%x, k:f16={1.003}) }", NULL),
+                    *far = g_strconcat(of_halves, "Mul(%x, k:f16={1.008}) }", NULL),
+                    *b = g_strconcat(outside, "Mul(%x, k:f32={1.003}) }", NULL),
+                    *c = g_strconcat(outside, "Mul(%x, k:f32={1.008}) }", NULL);
+    same(a, near, usual);
+    differs(a, far, usual, "'y': ", "y");
+    same(inside, b, usual);
+    differs(inside, c, usual, "'y': ", "y");
+}
+
 /* Angles from -pi to pi: a turn more or less is none, half of one is. */
-#define ANGLES(numbers)                                                                                \
+#define ANGLES(numbers, last)                                                                          \
     "opset 17 graph g(%x:f32[1,40,20]) -> (%y) { %a = Mul(%x, k:f32={9}) " numbers                     \
     " %b = Add(%v, p:f32={3.1415927}) %d = Div(%b, q:f32={6.2831853}) %e = Floor(%d) %f = Mul(%e, q) " \
-    "%c = Sub(%b, %f) %y = Sub(%c, p) }"
+    "%c = Sub(%b, %f) %w = Sub(%c, p) " last " }"
+#define SAME_ANGLES(numbers) ANGLES(numbers, "%y = Identity(%w)")
 
 static void test_angles(void)
 {
-    const char *original = ANGLES("%v = Identity(%a)");
-    same(original, ANGLES("%v = Add(%a, s:f32={0.0001})"), usual);
-    differs(original, ANGLES("%v = Add(%a, s:f32={0.1})"), usual, "'y': ", "y");
-    differs(original, ANGLES("%v = Add(%a, h:f32={3.1415927})"), usual, "'y': ", "y");
+    const char *original = SAME_ANGLES("%v = Identity(%a)");
+    same(original, SAME_ANGLES("%v = Add(%a, s:f32={0.0001})"), usual);
+    differs(original, SAME_ANGLES("%v = Add(%a, s:f32={0.1})"), usual, "'y': ", "y");
+    differs(original, SAME_ANGLES("%v = Add(%a, h:f32={3.1415927})"), usual, "'y': ", "y");
+    same(original, ANGLES("%v = Identity(%a)", "%y = Add(%w, q)"), usual);
+    differs(original, ANGLES("%v = Identity(%a)", "%y = Add(%w, t:f32={6})"), usual, "'y': ", "y");
 }
 
 /* Numbers that should cancel out are as far off as rounding in others leaves them, which is no reason. */
@@ -158,6 +180,42 @@ static void test_cancelled(void)
          "opset 17 graph g(%x:f32[1,16,2]) -> (%y) { %a, %b = Split(%x) axis=2 %d = Mul(%a, k:f32={0.0000003}) "
          "%y = Concat(%a, %d) axis=2 }",
          usual);
+    same("opset 17 graph g(%x:f32[1,64,2]) -> (%y) { %a, %b = Split(%x) axis=2 %c = Mul(%a, k:f32={0.00000001}) "
+         "%y = Concat(%a, %c) axis=2 }",
+         "opset 17 graph g(%x:f32[1,64,2]) -> (%y) { %a, %b = Split(%x) axis=2 %c = Mul(%a, k:f32={0.00000004}) "
+         "%y = Concat(%a, %c) axis=2 }",
+         usual);
+}
+
+/* What is told of a candidate: the worst of all outputs and samples, and the largest size of an output in any of them.
+ */
+static void test_told(void)
+{
+    g_autoptr(GError) error = NULL;
+    static const char by_rows[] = HEAD "(%y) { %s = Shape(%x) %n = Gather(%s, i:i64={0}) %f = Cast(%n) to=1 "
+                                       "%g = Pow(%f, e:f32={-4}) %y = Mul(%x, %g) }",
+                      two[] = HEAD "(%y, %z) { %y = Neg(%x) %z = Neg(%x) }",
+                      first[] = HEAD "(%y, %z) { %y = Mul(%x, k:f32={-1.01}) %z = Mul(%x, l:f32={-1.0001}) }";
+    double scale[2], worst[2];
+    const char *const both[] = { HEAD "(%y) { %y = Identity(%x) }", by_rows };
+    for (int i = 0; i < 2; i++) {
+        HnVerified found;
+        g_autofree char *names = NULL;
+        g_assert_true(verify(both[i], both[i], usual, 0, &found, &names, &error));
+        scale[i] = found.row[0].scale;
+        hn_verified_clear(&found);
+    }
+    g_assert_cmpfloat(scale[1], >, scale[0] / 8); /* of the sample of one row */
+    const char *const candidate[] = { two, first };
+    for (int i = 0; i < 2; i++) {
+        HnVerified found;
+        g_autofree char *names = NULL;
+        g_assert_true(verify(two, candidate[i], usual, 0, &found, &names, &error));
+        worst[i] = found.worst;
+        hn_verified_clear(&found);
+    }
+    g_assert_cmpfloat(worst[0], ==, 0);
+    g_assert_cmpfloat_with_epsilon(worst[1], 0.01, 0.001);
 }
 
 /* --- all else ----------------------------------------------------------------------------------------------------- */
@@ -220,6 +278,8 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/absolute", test_absolute);
     g_test_add_func("/verify/kinds", test_kinds);
     g_test_add_func("/verify/masks", test_masks);
+    g_test_add_func("/verify/halves", test_halves);
+    g_test_add_func("/verify/told", test_told);
     g_test_add_func("/verify/angles", test_angles);
     g_test_add_func("/verify/cancelled", test_cancelled);
     g_test_add_func("/verify/second-sample", test_second_sample);

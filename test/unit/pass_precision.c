@@ -682,7 +682,8 @@ static void test_speedup(void)
     g_assert_false(speedup.smaller);
     g_assert_true(speedup.pointless == !speedup.faster);
     /* the very same steps: nothing to be decided, however noisy it is; another shape, or another operator: raced */
-    const HnSpeedupOptions decide = { .threads = 1, .seconds = 0.05, .limit = 1 };
+    const HnSpeedupOptions decide = { .threads = 1, .seconds = 0.05, .limit = 1 },
+                           others = { .threads = 1, .after_threads = 2, .seconds = 0.05, .limit = 1 };
     g_autoptr(HnModel) c = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = MatMul(%x, w:f32[64,63]) }"),
                        d = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = Sin(%x) }"),
                        e = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = Cos(%x) }");
@@ -691,16 +692,48 @@ static void test_speedup(void)
     g_assert_cmpint(hn_decide(&speedup.effect, 1), ==, HN_WON);
     g_assert_true(hn_measure_speedup(a, c, &hn_backend_cpu, &x, &decide, &speedup, &error));
     g_assert_false(speedup.same);
+    g_assert_cmpfloat_with_epsilon(speedup.new_ms, speedup.old_ms * speedup.effect.effect, 1e-9);
     g_assert_true(hn_measure_speedup(d, e, &hn_backend_cpu, &x, &decide, &speedup, &error));
     g_assert_false(speedup.same);
+    g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &others, &speedup, &error));
+    g_assert_false(speedup.same); /* with other threads */
     g_assert_true(hn_convert_precision(b, &(HnPrecisionOptions){ .to = HN_F16 }, &log, &error));
     g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &o, &speedup, &error));
     g_assert_no_error(error);
-    g_assert_true(speedup.smaller);
+    g_assert_true(speedup.smaller && !speedup.pointless);
     g_assert_cmpuint(speedup.new_bytes * 2, ==, speedup.old_bytes);
     g_autofree char *text_of_it = hn_speedup_describe(&speedup);
     g_assert_nonnull(strstr(text_of_it, "0.500 times the bytes"));
     hn_precision_log_clear(&log);
+}
+
+/* Steps are the same where what is computed along with them is; inputs may be others; a few bytes are none. */
+static void test_sides(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) x = test_random(HN_F32, 2, (int64_t[]){ 1, 64 }, 1),
+                        more = test_random(HN_F32, 2, (int64_t[]){ 3, 64 }, 1);
+    g_autoptr(HnModel) relu = test_model("opset 17 graph g(%x:f32[N,64]) -> (%y) { %a = MatMul(%x, w:f32[64,64]) "
+                                         "%y = Relu(%a) }"),
+                       sigmoid = test_model("opset 17 graph g(%x:f32[N,64]) -> (%y) { %a = MatMul(%x, w:f32[64,64]) "
+                                            "%y = Sigmoid(%a) }"),
+                       plus = test_model("opset 17 graph g(%x:f32[N,64]) -> (%y) { %a = MatMul(%x, w:f32[64,64]) "
+                                         "%y = Add(%a, b:f32[1]) }"),
+                       three = test_model("opset 17 graph g(%x:f32[3,64]) -> (%y) { %a = MatMul(%x, w:f32[64,64]) "
+                                          "%y = Relu(%a) }");
+    HnTensor *const in[] = { more };
+    const HnSpeedupOptions o = { .threads = 1, .seconds = 0.05, .limit = 1 },
+                           other_in = { .threads = 1, .seconds = 0.05, .limit = 1, .after_in = in };
+    HnSpeedup speedup;
+    g_assert_true(hn_measure_speedup(relu, sigmoid, &hn_backend_cpu, &x, &o, &speedup, &error));
+    g_assert_false(speedup.same);
+    g_assert_true(hn_measure_speedup(plus, relu, &hn_backend_cpu, &x, &o, &speedup, &error));
+    g_assert_cmpuint(speedup.new_bytes, <, speedup.old_bytes);
+    g_assert_false(speedup.smaller);
+    g_assert_true(hn_measure_speedup(relu, three, &hn_backend_cpu, &x, &other_in, &speedup, &error));
+    g_assert_false(speedup.same);
+    g_assert_false(hn_measure_speedup(relu, three, &hn_backend_cpu, &x, &o, &speedup, &error));
+    g_assert_nonnull(error);
 }
 
 int main(int argc, char **argv)
@@ -717,5 +750,6 @@ int main(int argc, char **argv)
     g_test_add_func("/precision/ranges", test_ranges);
     g_test_add_func("/precision/inside", test_inside);
     g_test_add_func("/precision/gain", test_speedup);
+    g_test_add_func("/precision/gain/sides", test_sides);
     return g_test_run();
 }

@@ -73,6 +73,44 @@ static void test_kinds(void)
 }
 
 /* Probabilities of classes beside one more score count as products with it, wherever that stands. */
+/* What stands for something else: n numbers from 5 to 6, the first ones of which are `other`; NaN: nothing does. */
+static double none_of(int64_t n, int first, float other)
+{
+    g_autoptr(HnTensor) t = hn_tensor_new(HN_F32, 3, (const int64_t[]){ 1, 1, n }, NULL, NULL);
+    HnChannelKinds k;
+    for (int i = 0; i < n; i++)
+        ((float *)t->data)[i] = i < first ? other : 5 + (float)(i * 7 % 20) / 20;
+    hn_channel_kinds_find(&k, &t, 1);
+    hn_channel_kinds_clear(&k);
+    return k.none;
+}
+
+static void test_none(void)
+{
+    g_assert_cmpfloat(none_of(30, 5, -1), ==, -1);
+    g_assert_cmpfloat(none_of(30, 5, 99), ==, 99);
+    g_assert_true(isnan(none_of(30, 5, 0)));  /* which is a number */
+    g_assert_true(isnan(none_of(30, 1, -1))); /* once */
+    g_assert_true(isnan(none_of(17, 5, -1))); /* among few */
+    g_assert_true(isnan(none_of(30, 5, 4.5F)));
+}
+
+/* Along an axis of which tensors have more or fewer there are no channels. */
+static void test_lengths(void)
+{
+    g_autoptr(HnTensor) a = hn_tensor_new(HN_F32, 3, (const int64_t[]){ 1, 3, 40 }, NULL, NULL),
+                        b = hn_tensor_new(HN_F32, 3, (const int64_t[]){ 1, 5, 40 }, NULL, NULL);
+    HnTensor *const both[] = { a, b };
+    HnChannelKinds k;
+    for (int i = 0; i < 120; i++)
+        ((float *)a->data)[i] = 1;
+    for (int i = 0; i < 200; i++)
+        ((float *)b->data)[i] = i < 160 ? 1 : 1000; /* the fifth is of another size */
+    hn_channel_kinds_find(&k, both, 2);
+    g_assert_cmpint(k.axis, ==, 2);
+    hn_channel_kinds_clear(&k);
+}
+
 static void test_gates(void)
 {
     static const float rows[3][6] = {
@@ -491,7 +529,9 @@ static void test_cache(void)
     g_autofree char *text = NULL;
     gsize n;
     g_assert_true(g_file_get_contents(path, &text, &n, NULL));
-    const char *const before = "nonsense\n[]\n{\"times\":3}\n{\"race\":[\"a\",\"b\"],\"effect\":0.5,\"key\":\"k2\"}\n";
+    const char *const before = "nonsense\n[]\n{\"times\":3}\n{\"race\":[\"a\",\"b\"],\"effect\":0.5,\"key\":\"k2\"}\n"
+                               "{\"times\":\"q3\",\"total_ms\":1,\"nodes\":{\"a\":{\"ms\":-1,\"elements\":1}},"
+                               "\"key\":\"k2\"}\n";
     g_autofree char *damaged = g_strconcat(before, text, "{\"times\":\"q", NULL);
     g_assert_true(g_file_set_contents(path, damaged, -1, NULL));
     for (int i = 0; i < 2; i++) {
@@ -501,6 +541,7 @@ static void test_cache(void)
         g_assert_null(hn_journal_tried(j, "p"));                                  /* times only */
         g_assert_false(hn_journal_race(j, "a", "b", &(HnEffect){ .effect = 0 })); /* without an interval */
         g_assert_cmpint(hn_journal_times(j, "q2") != NULL, ==, i == 1);
+        g_assert_null(hn_journal_times(j, "q3")); /* less than nothing is no time */
         if (i == 0)
             g_assert_true(hn_journal_add_times(j, "q2", some_times(), NULL));
     }
@@ -701,6 +742,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/check/kinds", test_kinds);
+    g_test_add_func("/check/kinds/none", test_none);
+    g_test_add_func("/check/kinds/lengths", test_lengths);
     g_test_add_func("/check/kinds/gates", test_gates);
     g_test_add_func("/check/score/large_outputs", test_large_outputs);
     g_test_add_func("/check/score/goals", test_goals);

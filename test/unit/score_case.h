@@ -10,6 +10,7 @@
 #include "check/score.h"
 #include "data/npz.h"
 #include "ir/ir_text.h"
+#include "op/infer.h"
 
 #define MOST 3 /* errors of a kind */
 /* %z is %x with that part of its sine added */
@@ -37,6 +38,15 @@ static HnModel *model_of(const Case *c, const char *text)
     HnModel *m = hn_model_parse(s->str, NULL, &error);
     g_assert_no_error(error);
     g_assert_true(hn_model_verify(m, &error));
+    return m;
+}
+
+static inline HnModel *parse(const char *text)
+{
+    GError *error = NULL;
+    HnModel *m = hn_model_parse(text, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
     return m;
 }
 
