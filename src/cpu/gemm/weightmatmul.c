@@ -77,8 +77,9 @@ typedef struct {
  * some. */
 #define FEW_WEIGHTS 16384
 #define FEW_ROWS 8
-#define NEAR_BYTES (1 << 20) /* of weights as numbers, in the second cache */
+#define NEAR_BYTES (1 << 20) /* of weights as numbers, or of rows as integers, in the second cache */
 #define ROWS 96              /* that are integers at once, at most */
+#define TALL_ROWS 144        /* the same of taller tiles, for which weights become wider once */
 #define LONG 64              /* segments that matrix units are faster for, ... */
 #define DEEP 256             /* ... and sums */
 #define DEPTH 512            /* rows of weights that are unpacked at once */
@@ -219,7 +220,8 @@ static gsize depth_bytes(const Product *p)
 /* Rows that are integers at once: those of equal parts. */
 static int64_t at_once(const Product *p)
 {
-    const int64_t parts = (p->rows + ROWS - 1) / ROWS;
+    const gsize bytes = TALL_ROWS * (gsize)p->form.cut.padded * sizeof(int16_t);
+    const int64_t most = p->tall && bytes <= NEAR_BYTES ? TALL_ROWS : ROWS, parts = (p->rows + most - 1) / most;
     return (p->rows + parts - 1) / parts;
 }
 
