@@ -242,16 +242,23 @@ static gboolean run_one(Contest *c, int side, guint64 i, double *ns, GError **er
     return TRUE;
 }
 
+/* Rounds that decide alone where sides are far apart: they are short. */
+static gboolean is_first(const Contest *c)
+{
+    return c->o->decide && c->rounds < MIN_ROUNDS;
+}
+
 /* Opens a side and warms it; *ns is the fastest run. */
 static gboolean open_side(Contest *c, int side, double *ns, GError **error)
 {
+    const double warm = is_first(c) ? FIRST_PART * WARM_NS : WARM_NS;
     double one, sum = 0;
     *ns = INFINITY;
     gint64 then = g_get_monotonic_time();
     if (!c->c->open(c->c->data, side, error))
         return FALSE;
     c->open_ns += (double)(g_get_monotonic_time() - then) * 1e3;
-    for (guint64 i = 0; sum < WARM_NS || (i < WARM_RUNS && sum < SLOW_NS); i++) {
+    for (guint64 i = 0; sum < warm || (i < WARM_RUNS && sum < SLOW_NS); i++) {
         if (!run_one(c, side, i, &one, error))
             return FALSE;
         sum += one;
@@ -331,7 +338,7 @@ static Layout layout_of(const Contest *c)
         l.blocks = (guint)MIN(l.runs, (guint64)CLAMP(wanted, 4, 1024));
         return l;
     }
-    const double part = !o->decide ? 1 : c->rounds < MIN_ROUNDS ? FIRST_PART : DECIDE_PART, least = part * ROUND_NS;
+    const double part = is_first(c) ? FIRST_PART : o->decide ? DECIDE_PART : 1, least = part * ROUND_NS;
     double total = MAX(least, MIN(c->open_ns, 8 * least));
     if (o->until == HN_UNTIL_TIME)
         total = MIN(total, o->seconds * 1e9 * c->c->sides / MIN_ROUNDS);
