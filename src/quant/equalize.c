@@ -292,10 +292,11 @@ static double noise_of(const Equalize *e, const Sink *s)
         }
         for (int64_t i = 0; i < s->inputs; i++) {
             const double u = unit[first + i], w = (double)s->most[m * s->inputs + i] * u;
-            const double two = (double)s->pair[m * s->inputs + i] * u, beside = w + last;
             most = MAX(most, w);
-            pair = MAX(pair, MAX(two, beside));
-            last = w;
+            if (e->reduced) {
+                pair = MAX(pair, MAX((double)s->pair[m * s->inputs + i] * u, w + last));
+                last = w;
+            }
             weights += (double)s->square[m * s->inputs + i] * u * u;
         }
         const double fine =

@@ -173,6 +173,26 @@ static double energy_of(const float *row, int64_t n)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* Rows of a sample, one for each `step`, at their places, and their energies. */
+typedef struct {
+    const HnLinearRows *rows;
+    float *row;
+    double *energy;
+    int64_t count, step, size, last; /* last: of the places */
+    int n;                           /* shares */
+} Fetch;
+
+static void fetch_share(void *data)
+{
+    const Fetch *f = data;
+    const int id = hn_team_share()->id;
+    for (int64_t i = f->count * id / f->n; i < f->count * (id + 1) / f->n; i++) {
+        float *const at = f->row + MIN(i, f->last) * f->size;
+        hn_linear_rows_get(f->rows, i * f->step, at);
+        f->energy[i] = energy_of(at, f->size);
+    }
+}
+
 /* A few rows are much larger than all others (the first word of a text, the sun): they count for less. */
 static void take_row(const Rounding *r, Layer *l, float *row, double energy, double mean, int64_t at)
 {
@@ -203,12 +223,11 @@ static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor
     g_autofree double *energy = g_try_new(double, (gsize)count + 1);
     if (row == NULL || energy == NULL)
         return hn_budget_ask(NULL, error);
-    for (int64_t i = 0; i < count; i++) {
-        float *at = row + MIN(i, kept - 1) * size;
-        hn_linear_rows_get(&rows, i * step, at);
-        energy[i] = energy_of(at, size);
+    Fetch fetch = { &rows, row, energy, count, step, size, kept - 1, kept < count ? 1 : MAX(r->o->threads, 1) };
+    HnRegion region = { .fn = fetch_share, .data = &fetch, .n = fetch.n };
+    hn_team_run(&region, FALSE);
+    for (int64_t i = 0; i < count; i++)
         mean += energy[i] * (double)step / (double)all;
-    }
     for (int64_t i = 0; i < count && mean > 0; i++) {
         float *at = row + MIN(i, kept - 1) * size;
         if (count > kept && i >= kept - 1)
@@ -500,8 +519,12 @@ static gboolean solve(Rounding *r, const Layer *l, HnRounded *out, GError **erro
         before += s.before[m];
         after += s.after[m];
         signal += s.signal[m];
-        for (int64_t i = 0; i < l->k; i++)
-            hn_tensor_set_i64(out->packed.q, m * rows.row + i * rows.col, q[m * l->k + i]);
+        if (out->packed.q->dtype == HN_I8)
+            for (int64_t i = 0; i < l->k; i++)
+                ((int8_t *)out->packed.q->data)[m * rows.row + i * rows.col] = q[m * l->k + i];
+        else
+            for (int64_t i = 0; i < l->k; i++)
+                hn_tensor_set_i64(out->packed.q, m * rows.row + i * rows.col, q[m * l->k + i]);
     }
     if (signal > 0) {
         r->log->before += before / signal;
