@@ -178,8 +178,12 @@ static void test_pools(void)
         }
     static const char *const apart[] = {
         "kernel_shape=[2,2] strides=[2,2]", /* of all elements, or all but the last line */
-        "kernel_shape=[2,2] strides=[2,2] pads=[1,1,1,1]", "kernel_shape=[2,1] strides=[3,2]",
-        "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", "kernel_shape=[5,7] strides=[5,7]" /* of many elements */
+        "kernel_shape=[2,2] strides=[2,2] pads=[1,1,1,1]",
+        "kernel_shape=[2,2] strides=[2,2] pads=[1,1,0,0]",
+        "kernel_shape=[2,1] strides=[3,2]",
+        "kernel_shape=[2,2] strides=[3,3] dilations=[3,3]", /* with common ones after all */
+        "kernel_shape=[2,2] strides=[2,2] ceil_mode=1",
+        "kernel_shape=[5,7] strides=[5,7]" /* of many elements */
     };
     for (guint i = 0; i < G_N_ELEMENTS(apart); i++)
         for (int odd = 0; odd < 2; odd++) {

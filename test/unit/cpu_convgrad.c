@@ -56,6 +56,7 @@ static void test_weights(void)
         { WEIGHTS("5,40,13,18", "5,24,13,18", "24,40,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
         { WEIGHTS("3,48,10,9", "3,70,9,11", "70,48,3,3", "pads=[0,2,1,2]"), "cpu.convweightgrad_winograd" },
         { WEIGHTS("64,64,4,4", "64,64,4,4", "64,64,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
+        { WEIGHTS("8,24,20,20", "8,64,20,20", "64,24,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
         { WEIGHTS("8,16,20,20", "8,24,16,18", "24,16,3,3", "dilations=[2,1]"), "cpu.convweightgrad" },
         { WEIGHTS("8,3,40,40", "8,16,20,20", "16,3,3,3", "strides=[2,2] pads=[1,1,1,1]"), "cpu.convweightgrad" },
         { WEIGHTS("4,64,4,4", "4,96,4,4", "96,64,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad" },

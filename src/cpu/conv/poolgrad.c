@@ -76,7 +76,7 @@ static void look_apart(PoolGrad *g)
         const HnWindowAxis *a = &g->axis[i];
         taps *= a->kernel;
         g->is_apart = g->is_apart && a->kernel <= a->stride && (a->dilation == 1 || a->kernel == 1);
-        g->is_whole = g->is_whole && a->kernel == a->stride && a->pad == 0 && a->out * a->stride >= a->in;
+        g->is_whole = g->is_whole && a->kernel == a->stride && a->out * a->stride - a->pad >= a->in;
     }
     g->is_apart = g->is_apart && taps <= APART_TAPS;
 }
