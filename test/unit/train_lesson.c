@@ -239,6 +239,27 @@ static void classes_of_places(void)
     }
 }
 
+/* Where classes of values of these dims lie by these labels. */
+static int labelled(HnDtype dtype, int ndim, const int64_t *labels, int rank, const int64_t *dims)
+{
+    g_autoptr(HnTensor) t = hn_tensor_new(dtype, ndim, labels, NULL, NULL);
+    return hn_labelled_axis(t, rank, dims);
+}
+
+static void axis_that_labels_leave(void)
+{
+    const int64_t each[] = { 8, 4 }, first[] = { 2, 5, 4 }, last[] = { 2, 4, 5 }, image[] = { 2, 5, 4, 3 },
+                  one[] = { 2, 1, 4 };
+    g_assert_cmpint(labelled(HN_I64, 2, each, 3, first), ==, 1);
+    g_assert_cmpint(labelled(HN_I32, 2, each, 3, last), ==, 2);
+    g_assert_cmpint(labelled(HN_I64, 3, (const int64_t[]){ 8, 5, 4 }, 4, image), ==, 3);
+    g_assert_cmpint(labelled(HN_I64, 1, each, 2, first), ==, 1);
+    g_assert_cmpint(labelled(HN_I64, 1, each, 3, first), ==, HN_NO_AXIS); /* of a sample, not of each place */
+    g_assert_cmpint(labelled(HN_I64, 2, each, 3, one), ==, HN_NO_AXIS);
+    g_assert_cmpint(labelled(HN_F32, 2, each, 3, first), ==, HN_NO_AXIS);
+    g_assert_cmpint(hn_labelled_axis(NULL, 3, first), ==, HN_NO_AXIS);
+}
+
 static void better_of_two(void)
 {
     const HnJudgement labels[] = { { 2.0, 0.9, 0.5, 10 }, { 1.0, 0.8, 0.9, 10 } },
@@ -262,6 +283,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train_lesson/losses-that-do-not-suit", losses_that_do_not_suit);
     g_test_add_func("/train_lesson/one-that-does-not-suit", one_that_does_not_suit);
     g_test_add_func("/train_lesson/classes-of-places", classes_of_places);
+    g_test_add_func("/train_lesson/axis-that-labels-leave", axis_that_labels_leave);
     g_test_add_func("/train_lesson/better-of-two", better_of_two);
     return g_test_run();
 }
