@@ -239,6 +239,27 @@ static void classes_of_places(void)
     }
 }
 
+/* Labels are looked at where there are some apart from the inputs. */
+static void labels_of_all_samples(void)
+{
+    for (int labels = 0; labels < 2; labels++) {
+        const Case c = { NULL, LOGITS, HN_KD_STANDARD, 9, labels, NULL, 0 };
+        g_autoptr(GError) error = NULL;
+        Set s;
+        open_set(&s, &c);
+        g_autoptr(GPtrArray) all = hn_objectives_parse("mse+ce", &error);
+        const HnTargets targets = { .objectives = all };
+        g_autoptr(HnType) type = hn_type_fixed(HN_F32, 2, (const int64_t[]){ 1, 9 });
+        g_autoptr(HnType) none = hn_type_fixed(HN_F32, 2, (const int64_t[]){ 1, 0 });
+        HnType *compared[] = { type, type };
+        g_assert_true(hn_targets_check(&targets, s.data, compared, &error));
+        compared[1] = none; /* 0 is no class */
+        g_assert_cmpint(hn_targets_check(&targets, s.data, compared, &error), ==, labels == 0);
+        g_assert_cmpint(g_error_matches(error, HN_ERROR, HN_ERROR_VALUE), ==, labels > 0);
+        close_set(&s);
+    }
+}
+
 /* Where classes of values of these dims lie by these labels. */
 static int labelled(HnDtype dtype, int ndim, const int64_t *labels, int rank, const int64_t *dims)
 {
@@ -283,6 +304,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train_lesson/losses-that-do-not-suit", losses_that_do_not_suit);
     g_test_add_func("/train_lesson/one-that-does-not-suit", one_that_does_not_suit);
     g_test_add_func("/train_lesson/classes-of-places", classes_of_places);
+    g_test_add_func("/train_lesson/labels-of-all-samples", labels_of_all_samples);
     g_test_add_func("/train_lesson/axis-that-labels-leave", axis_that_labels_leave);
     g_test_add_func("/train_lesson/better-of-two", better_of_two);
     return g_test_run();
