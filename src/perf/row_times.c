@@ -177,7 +177,7 @@ static void add_variances(const GPtrArray *runs, guint n_rows, Quantiles *q, dou
 
 static void set_interval(const Quantiles *q, double scale, HnRowTime *t)
 {
-    const double half = fmax(STUDENT * sqrt(q->variance) * scale, HN_ROWS_PLACED * t->ms);
+    const double half = fmax(fmax(STUDENT * sqrt(q->variance) * scale, t->spread), HN_ROWS_PLACED * t->ms);
     t->lo = isnan(q->variance) ? fmin(t->p10, t->ms * (1 - HN_ROWS_PLACED)) : fmax(0, t->ms - half);
     t->hi = isnan(q->variance) ? fmax(t->p90, t->ms * (1 + HN_ROWS_PLACED)) : t->ms + half;
 }

@@ -17,8 +17,9 @@
  *
  * How sure a row's time is: runs in their order are cut into HN_ROWS_PARTS parts, whose quantiles of the same level
  * differ by as much as phases of the machine make them. The 95 % interval of their mean is that of the time, but it is
- * no narrower than HN_ROWS_PLACED to either side: by so much do processes differ whose memory lies elsewhere (up to 3 %
- * among five of squeezenet and ultraface).
+ * no narrower to either side than HN_ROWS_PLACED, by which processes differ whose memory lies elsewhere (up to 3 %
+ * among five of squeezenet and ultraface), nor than the row's spread: what takes 90 or 150 us from run to run, as the
+ * caches are shared, had a median of 91 us in one process and of 113 in another one.
  *
  * Runs of other kinds (inputs of other shapes, other steps) have other times. Each of the figures is then a mean over
  * kinds, by the number of their runs.
