@@ -12,7 +12,7 @@
 #define LONG_NS 20e6   /* runs from which on a block needs no three of them, and no run to warm caches */
 #define WARM_NS 20e6   /* of a new instance's runs that do not count, at least ... */
 #define WARM_RUNS 3    /* ... and so many */
-#define MIN_ROUNDS 8   /* before a verdict, and of --runs and --time */
+#define MIN_ROUNDS 8   /* before a verdict, but for decisions, and of --runs and --time */
 #define RUNS_ROUND 100 /* of --runs: runs in a round, where there are more than MIN_ROUNDS rounds of them */
 #define MAX_RUN_ROUNDS 64
 #define GROWTH 1.25 /* of the number of rounds, between two looks at the intervals */
@@ -440,7 +440,7 @@ static gboolean enough(const Contest *c, double *look, HnStop *stop)
 static gboolean play(Contest *c, HnStop *stop, GError **error)
 {
     const HnContestOptions *o = c->o;
-    double look = MIN_ROUNDS;
+    double look = c->o->decide ? HN_MIN_INTERVAL : MIN_ROUNDS;
     do {
         *stop = HN_STOP_INTERRUPTED;
         if (o->until == HN_UNTIL_RUNS)

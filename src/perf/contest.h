@@ -29,8 +29,9 @@ typedef struct {
 
 /*
  * INTERVAL goes on until every verdict is clear: the interval within the margin or beyond it, and decided about the
- * limit where there is one; at least 8 rounds, and `seconds` of runs of each side at most. With `precision` it goes on
- * until the intervals are within that of the effects instead. RUNS and TIME are for each side.
+ * limit where there is one; at least 8 rounds (6 where that alone is asked), and `seconds` of runs of each side at
+ * most. With `precision` it goes on until the intervals are within that of the effects instead. RUNS and TIME are for
+ * each side.
  */
 typedef struct {
     HnUntil until;
