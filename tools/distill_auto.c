@@ -13,10 +13,11 @@
 #define MOST_FITTED 512 /* samples that weights of students are fitted to */
 #define FIRST_PART 0.1  /* of the steps: how long each of them learns at first; twice as long in the next round */
 #define LEAST_STEPS 8
-#define TIME 1.4  /* times the part of the operations: the part of the time that a student takes, at most, ... */
-#define SURE 0.98 /* ... by this much, since it is measured again by others ... */
-#define RACED 0.3 /* ... and in so many seconds of runs */
-#define GROWS 0.1 /* power of operations that a loss after few steps is divided by */
+#define TIME 1.4   /* times the part of the operations: the part of the time that a student takes, at most, ... */
+#define SURE 0.98  /* ... by this much, since it is measured again by others ... */
+#define RACED 0.3  /* ... and in so many seconds of runs */
+#define GROWS 0.1  /* power of operations that a loss after few steps is divided by */
+#define GENTLE 0.2 /* of the usual rate: the other one that the chosen student tries, since some know much already */
 
 typedef struct {
     const char *how;
@@ -369,12 +370,54 @@ static HnHalving halving(Distill *q)
                         .data = q };
 }
 
+/* Nobody has said how large it is, or how it is found. */
+static gboolean is_rate_open(const Distill *q)
+{
+    return q->p->lr == NULL && q->p->tune == 0 && isnan(hn_terms_get(q->rule->terms, "lr"));
+}
+
+/* Of the last round, or where there is one candidate alone of its trials. */
+static int64_t last_length(const HnHalving *h)
+{
+    int64_t length = h->first;
+    for (guint n = (h->n + 1) / 2; n > 1; n = (n + 1) / 2)
+        length *= 2;
+    return length;
+}
+
 double distill_choosing(const Distill *q)
 {
     if (q->derived == NULL)
         return 0;
     const HnHalving h = halving((Distill *)q);
-    return (double)hn_halving_length(&h, NULL) / (double)steps_of(q);
+    const int64_t rates = is_rate_open(q) ? last_length(&h) * (h.n < 2 ? 2 : 1) : 0;
+    return (double)(hn_halving_length(&h, NULL) + rates) / (double)steps_of(q);
+}
+
+/* Which rate candidate i learns more by in a run as long as its last one. */
+static gboolean choose_rate(Distill *q, guint i, GError **error)
+{
+    Candidate *c = &g_array_index(q->derived->all, Candidate, i);
+    const HnHalving h = halving(q);
+    const int64_t steps = last_length(&h);
+    const double usual = q->rule->lr;
+    if (!is_rate_open(q))
+        return TRUE;
+    if (c->steps == 0 && !try_candidate(q, i, steps, error))
+        return FALSE;
+    const HnJudgement before = c->judged;
+    q->rule->lr = usual * GENTLE;
+    if (!try_candidate(q, i, steps, error))
+        return FALSE;
+    hn_context_note(q->ctx, 1,
+                    "behind %" G_GINT64_FORMAT " steps the loss is %.4g with a learning rate of %.3g, and %.4g with "
+                    "%.3g",
+                    steps, before.loss, usual, c->judged.loss, usual * GENTLE);
+    if (c->judged.loss < before.loss || !isfinite(before.loss))
+        return TRUE;
+    c->judged = before;
+    q->rule->lr = usual;
+    return TRUE;
 }
 
 gboolean distill_choose_student(Distill *q, GError **error)
@@ -384,7 +427,7 @@ gboolean distill_choose_student(Distill *q, GError **error)
     const HnHalving h = halving(q);
     g_autofree guint *order = g_new(guint, h.n);
     return (h.n < 2 || forecast(q, hn_halving_length(&h, NULL), steps_of(q), error)) &&
-           hn_halving_run(&h, order, error) && take(q, order[0], error) &&
+           hn_halving_run(&h, order, error) && choose_rate(q, order[0], error) && take(q, order[0], error) &&
            hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
 }
 

@@ -476,6 +476,20 @@ PY
     done
 }
 
+@test "distill: a student that is made of its teacher and knows much of what it knows learns at a lower rate" {
+    how=(--teacher "$digits/model.onnx" --data "$digits/train.npz" --no-labels --epochs 8 --force)
+    run --separate-stderr hone-distill --json=report.json -v -o out.onnx "${how[@]}" --student auto:0.7x,low-rank
+    [ "$status" -eq 0 ] && [[ $stderr == *"steps the loss is"*"with a learning rate of 0.008, and"*"with 0.0016"* ]] || explain "rates"
+    holds '(.lr - 0.0016 | fabs) < 1e-6 and .after.loss < 0.3'
+    run hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    [ "$status" -eq 0 ] || explain "hone-replay"
+    succeeds hone-distill --json=report.json -q -o out.onnx "${how[@]}" --student auto:0.5x,low-rank
+    holds '(.lr - 0.008 | fabs) < 1e-6'
+    run --separate-stderr hone-distill --json=report.json -v -o out.onnx "${how[@]}" --student auto:0.7x,low-rank --lr 0.004
+    [ "$status" -eq 0 ] && [[ $stderr != *"steps the loss is"* ]] || explain "a rate that was asked for"
+    holds '(.lr - 0.004 | fabs) < 1e-6'
+}
+
 @test "distill: students that cannot be made" {
     for what in "2|--teacher|--student auto:0.5x" "2|between 0 and 1|--teacher $digits/model.onnx --student auto:1.5x" \
         "2|low-rank|--teacher $digits/model.onnx --student auto:0.5x,odd" \
