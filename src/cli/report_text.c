@@ -14,26 +14,103 @@ static int text_width(const char *s)
     return n;
 }
 
-/* Both ends of s, with ".." in place of what is too much: names of nodes begin alike, types and files end alike. */
-static char *cut(const char *s, int width)
+/* Where a text that is too long is cut, in columns of the terminal. */
+typedef struct {
+    int head; /* that stay in front */
+    int back; /* that are left out at its end */
+} Cut;
+
+/* Adds what lies between two columns of s. */
+static void put_span(GString *out, const char *s, int from, int to)
 {
-    int n = 0, all = text_width(s), head = (width - 1) / 2;
+    for (int n = 0; *s && n < to; s = g_utf8_next_char(s)) {
+        const int end = n + hn_terminal_char(g_utf8_get_char(s));
+        if (n >= from && end <= to)
+            g_string_append_len(out, s, g_utf8_next_char(s) - s);
+        n = end;
+    }
+}
+
+/* s within `width` columns, with ".." in place of what is left out. */
+static char *cut(const char *s, int width, Cut at)
+{
+    const int all = text_width(s), back = at.back > 0 && all - at.back >= width - 2 ? at.back : 0;
+    const int left = width - at.head - 2 - (back > 0 ? 2 : 0);
     if (all <= width)
         return g_strdup(s);
-    const char *p = s, *tail;
-    for (; *p && n + hn_terminal_char(g_utf8_get_char(p)) <= head; p = g_utf8_next_char(p))
-        n += hn_terminal_char(g_utf8_get_char(p));
-    int left = width - n - 2;
-    for (tail = p, n = all - n; n > left; tail = g_utf8_next_char(tail))
-        n -= hn_terminal_char(g_utf8_get_char(tail));
-    return g_strdup_printf("%.*s..%s", (int)(p - s), s, tail);
+    GString *out = g_string_new(NULL);
+    put_span(out, s, 0, at.head);
+    g_string_append(out, "..");
+    put_span(out, s, all - back - left, all - back);
+    if (back > 0)
+        g_string_append(out, "..");
+    return g_string_free(out, FALSE);
+}
+
+/* How many of n texts differ when they are cut so. */
+static guint count_different(char **const *texts, guint n, int width, Cut at)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < n; i++)
+        g_hash_table_add(seen, cut(*texts[i], width, at));
+    return g_hash_table_size(seen);
+}
+
+/* Both ends stay, for names of nodes begin alike, types and files end alike; unless more of the texts differ by what
+ * they end with, begin with, or have somewhere before their end. */
+static Cut best_cut(char **const *texts, guint n, int width)
+{
+    Cut best = { (width - 1) / 2, 0 };
+    guint most = count_different(texts, n, width, best);
+    int longest = 0;
+    for (guint i = 0; i < n; i++)
+        longest = MAX(longest, text_width(*texts[i]));
+    for (int back = -2; back < longest - width; back += back < 0 ? 1 : (width - 2) / 2) {
+        const Cut at = back == -2 ? (Cut){ 0, 0 } : back == -1 ? (Cut){ width - 2, 0 } : (Cut){ 0, back };
+        const guint different = count_different(texts, n, width, at);
+        if (different > most) {
+            most = different;
+            best = at;
+        }
+    }
+    return best;
+}
+
+/* Cuts a column's texts. Those that would then look alike, though they are not, are cut by themselves. */
+static void cut_column(char **cells, guint n, guint step, int width)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    g_autoptr(GHashTable) alike =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
+    for (guint i = 0; i < n; i += step)
+        g_ptr_array_add(all, &cells[i]);
+    const Cut at = best_cut((char **const *)(void *)all->pdata, all->len, width);
+    for (guint i = 0; i < all->len; i++) {
+        g_autofree char *text = cut(*(char **)all->pdata[i], width, at);
+        GPtrArray *group = g_hash_table_lookup(alike, text);
+        if (group == NULL)
+            g_hash_table_insert(alike, g_steal_pointer(&text), group = g_ptr_array_new());
+        g_ptr_array_add(group, all->pdata[i]);
+    }
+    GHashTableIter iter;
+    gpointer value;
+    for (g_hash_table_iter_init(&iter, alike); g_hash_table_iter_next(&iter, NULL, &value);) {
+        const GPtrArray *group = value;
+        const Cut own = group->len > 1 ? best_cut((char **const *)(void *)group->pdata, group->len, width) : at;
+        const gboolean differ = count_different((char **const *)(void *)group->pdata, group->len, width, own) > 1;
+        for (guint i = 0; i < group->len; i++) {
+            char **cell = group->pdata[i], *text = cut(*cell, width, differ ? own : at);
+            g_free(*cell);
+            *cell = text;
+        }
+    }
 }
 
 static void put_cell(GString *out, const char *text, int width, gboolean left, gboolean last)
 {
     if (width == HIDDEN)
         return;
-    g_autofree char *shown = cut(text, width);
+    g_autofree char *shown = cut(text, width, (Cut){ (width - 1) / 2, 0 });
     int pad = width - text_width(shown);
     if (!left)
         g_string_append_printf(out, "%*s", pad, "");
@@ -92,6 +169,9 @@ static void put_table(GString *out, HnReport *report, const HnPart *part, int li
     if (limit > 0)
         fit(widths, part->columns, n, limit);
 
+    for (int c = 0; c < n && limit > 0; c++)
+        if (widths[c] != HIDDEN)
+            cut_column((char **)cells->pdata + c, cells->len - (guint)c, (guint)n, widths[c]);
     int last = n - 1;
     while (last > 0 && widths[last] == HIDDEN)
         last--;

@@ -92,6 +92,32 @@ static void test_minor(void)
     g_assert_cmpstr(cut, ==, "model\na mo..onnx\n");
 }
 
+/* Texts that are too long are cut where they stay apart: in the middle, in front, or at the end. */
+static void test_cut(void)
+{
+    static const HnColumn one[] = { { "model", "model", HN_COL_TEXT }, { 0 } };
+    static const struct {
+        const char *first, *second, *want;
+    } all[] = {
+        { "a_layer/x/of/the_net", "b_layer/x/of/the_net", "model\na_la.._net\nb_la.._net\n" },
+        { "the_layer/a/output_0", "the_layer/b/output_0", "model\n..a/outp..\n..b/outp..\n" },
+        { "the_layer/a/out_0", "the_layer/b/out_0", "model\n../a/out_0\n../b/out_0\n" },
+        { "layer_a/of/the/net/y", "layer_b/of/the/net/y", "model\nlayer_a/..\nlayer_b/..\n" },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        HnContext ctx;
+        context_init(&ctx);
+        g_autoptr(HnReport) r = hn_report_new(&ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+        JsonArray *runs = json_array_new();
+        add_run(runs, all[i].first, 1, 1, 1, 1, 1);
+        add_run(runs, all[i].second, 1, 1, 1, 1, 1);
+        json_object_set_array_member(hn_report_root(r), "runs", runs);
+        hn_report_table(r, "runs", one);
+        g_autofree char *text = hn_report_text(r, 10, FALSE);
+        g_assert_cmpstr(text, ==, all[i].want);
+    }
+}
+
 static void test_wrap(void)
 {
     static const struct {
@@ -336,6 +362,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/report/text", test_text);
     g_test_add_func("/cli/report/wrap", test_wrap);
     g_test_add_func("/cli/report/minor", test_minor);
+    g_test_add_func("/cli/report/cut", test_cut);
     g_test_add_func("/cli/report/csv", test_csv);
     g_test_add_func("/cli/report/hostile", test_hostile);
     g_test_add_func("/cli/report/md", test_md);
