@@ -376,21 +376,12 @@ static gboolean is_rate_open(const Distill *q)
     return q->p->lr == NULL && q->p->tune == 0 && isnan(hn_terms_get(q->rule->terms, "lr"));
 }
 
-/* Of the last round, or where there is one candidate alone of its trials. */
-static int64_t last_length(const HnHalving *h)
-{
-    int64_t length = h->first;
-    for (guint n = (h->n + 1) / 2; n > 1; n = (n + 1) / 2)
-        length *= 2;
-    return length;
-}
-
 double distill_choosing(const Distill *q)
 {
     if (q->derived == NULL)
         return 0;
     const HnHalving h = halving((Distill *)q);
-    const int64_t rates = is_rate_open(q) ? last_length(&h) * (h.n < 2 ? 2 : 1) : 0;
+    const int64_t rates = is_rate_open(q) ? hn_halving_last(&h) * (h.n < 2 ? 2 : 1) : 0;
     return (double)(hn_halving_length(&h, NULL) + rates) / (double)steps_of(q);
 }
 
@@ -399,7 +390,7 @@ static gboolean choose_rate(Distill *q, guint i, GError **error)
 {
     Candidate *c = &g_array_index(q->derived->all, Candidate, i);
     const HnHalving h = halving(q);
-    const int64_t steps = last_length(&h);
+    const int64_t steps = hn_halving_last(&h);
     const double usual = q->rule->lr;
     if (!is_rate_open(q))
         return TRUE;

@@ -37,3 +37,11 @@ int64_t hn_halving_length(const HnHalving *h, guint *trials)
         *trials = count;
     return sum;
 }
+
+int64_t hn_halving_last(const HnHalving *h)
+{
+    int64_t length = MIN(h->first, h->most);
+    for (guint n = (h->n + 1) / 2; n > 1; n = (n + 1) / 2)
+        length = MIN(2 * length, h->most);
+    return length;
+}

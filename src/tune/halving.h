@@ -27,5 +27,7 @@ gboolean hn_halving_run(const HnHalving *h, guint *order, GError **error);
 
 /* All trials together: their lengths, and how many there are (may be NULL). */
 int64_t hn_halving_length(const HnHalving *h, guint *trials);
+/* Of a trial of the last round; of a single candidate, which needs none: of what its first one would be. */
+int64_t hn_halving_last(const HnHalving *h);
 
 G_END_DECLS

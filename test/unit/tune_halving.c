@@ -51,6 +51,8 @@ static void expect(guint n, int64_t first, int64_t most, const double *loss, con
     g_assert_cmpstr(job.told->str, ==, told);
     g_assert_cmpstr(text->str, ==, order);
     int64_t sum = 0;
+    const char *last = strrchr(told, ':');
+    g_assert_cmpint(hn_halving_last(&h), ==, last != NULL ? g_ascii_strtoll(last + 1, NULL, 10) : MIN(h.first, h.most));
     for (const char *at = told; (at = strchr(at, ':')) != NULL; at++)
         sum += g_ascii_strtoll(at + 1, NULL, 10);
     g_assert_cmpint(hn_halving_length(&h, &trials), ==, sum);
