@@ -4,6 +4,7 @@
 #pragma once
 
 #include <math.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "base/rng.h"
@@ -110,6 +111,26 @@ static inline void test_assert_close(const HnTensor *got, const HnTensor *want, 
             return;
         }
     }
+}
+
+typedef struct {
+    const char *name;
+    gboolean found;
+} TestKernel;
+
+static inline void test_find_kernel(const HnStep *s, int depth, gpointer data)
+{
+    TestKernel *k = data;
+    (void)depth;
+    k->found |= s->kernel != NULL && strcmp(s->kernel->name, k->name) == 0;
+}
+
+/* A step of the session's plans is computed by the kernel of that name. */
+static inline gboolean test_has_kernel(const HnSession *s, const char *name)
+{
+    TestKernel k = { .name = name };
+    hn_session_foreach_step(s, test_find_kernel, &k);
+    return k.found;
 }
 
 typedef struct {

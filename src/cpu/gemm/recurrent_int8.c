@@ -168,12 +168,10 @@ static gsize packed_bytes(const HnRnnInt8 *p)
 static void pack_lists(const Packing *g, char *to)
 {
     const HnRnnInt8 *p = g->p;
-    g_autofree int8_t *w = NULL;
+    if (!p->sparse)
+        return;
+    g_autofree int8_t *w = g_malloc((gsize)(p->columns * p->inputs) + 1);
     for (int64_t i = 0; i < p->directions * p->panels; i++) {
-        if (w == NULL)
-            w = p->sparse ? g_malloc((gsize)(p->columns * p->inputs) + 1) : NULL;
-        if (w == NULL)
-            return;
         if (i % p->panels == 0)
             get_columns(g, i / p->panels, w);
         if (!p->panel[i].sparse)

@@ -16,12 +16,12 @@
 #define TAKE_vbmi(p, at) _mm512_permutexvar_epi8(at, _mm512_loadu_si512(p))
 #define HN_TARGET_vbmi __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma,f16c")))
 #define HN_INT8_DOT_vbmi HN_INT8_DOT_vnni
-#define HN_INT8_LANES_vbmi 16
-#define IVEC_vbmi __m512i
-#define ISET_vbmi _mm512_set1_epi32
-#define IADD_vbmi _mm512_add_epi32
-#define ILOAD_vbmi(p) _mm512_loadu_si512(p)
-#define ISTORE_vbmi(p, v) _mm512_storeu_si512(p, v)
+#define HN_INT8_LANES_vbmi HN_INT8_LANES_vnni
+#define IVEC_vbmi IVEC_vnni
+#define ISET_vbmi ISET_vnni
+#define IADD_vbmi IADD_vnni
+#define ILOAD_vbmi ILOAD_vnni
+#define ISTORE_vbmi ISTORE_vnni
 
 #define IVEC HN_JOIN(IVEC, HN_LEVEL)
 #define ISET HN_JOIN(ISET, HN_LEVEL)
