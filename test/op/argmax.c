@@ -15,6 +15,17 @@ static const HnCase argmax[] = {
     { "f32[3,9,50]", "axis=1 keepdims=0" },
     { "f32[4,300]@0:1", "axis=1 select_last_index=1" },
     { "f32[5]={0,-0.0,nan,nan,1}", "select_last_index=1", "i64[1]={3}" },
+    { "f32[2,21,300]", "axis=1" },
+    { "i32[3,21,40]@0:3", "axis=1" },
+    { "f32[3,40,21]@-1:1", "axis=1 select_last_index=1" },
+    { "f32[2,3,4]={0,nan,1,nan,nan,0,1,nan,nan,1,1,2,0,-0,7,7,-0,0,nan,7,0,0,7,8}", "axis=1",
+      "i64[2,1,4]={1,0,0,0,0,0,1,2}" },
+    { "f32[2,3,4]={0,nan,1,nan,nan,0,1,nan,nan,1,1,2,0,-0,7,7,-0,0,nan,7,0,0,7,8}", "axis=1 select_last_index=1",
+      "i64[2,1,4]={2,0,2,1,2,2,1,2}" },
+    { "f32[3,1,517]", "axis=2" },
+    { "f32[9,517]@-1:1:4", "axis=1" },
+    { "f32[9,517]@-1:1:4", "axis=1 select_last_index=1" },
+    { "f32[3,21,150]@-1:1:4", "axis=1 select_last_index=1" },
 };
 HN_CASES(argmax, "ArgMax", argmax);
 
@@ -25,5 +36,7 @@ static const HnCase argmin[] = {
     { "f16[3]={1,-2,-2}", NULL, "i64[1]={1}" },
     { "f32[7,130,2]", "axis=1" },
     { "f32[4]={3,-0.0,0,5}", NULL, "i64[1]={1}" },
+    { "f32[9,517]@-1:1:4", "axis=1" },
+    { "f32[3,21,150]@-1:1:4", "axis=1 select_last_index=1" },
 };
 HN_CASES(argmin, "ArgMin", argmin);

@@ -5,6 +5,7 @@
  *
  * Inputs are separated by blanks:  f32[2,3]            random elements from the seed
  *                                  f32[2,3]@0:1        random within [lo,hi] (integers: both ends included)
+ *                                  f32[2,3]@0:1:5      of 5 values there, equally far apart
  *                                  i64[2]={0,-1}       given elements; f32={1.5} is a scalar; inf, nan, true, false
  *                                  string[2]={'a','b c'}
  *                                  seq{f32[2] f32[3]@0:1}  a sequence; opt{...} or opt{} an optional

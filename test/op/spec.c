@@ -67,11 +67,14 @@ static void store(HnTensor *t, int64_t i, const char *text)
         hn_tensor_set_f64(t, i, number(text));
 }
 
-static void fill_random(HnTensor *t, HnRng *rng, double lo, double hi)
+/* values: so many, equally far apart; 0: any */
+static void fill_random(HnTensor *t, HnRng *rng, double lo, double hi, double values)
 {
     gboolean whole = hn_dtype_in(t->dtype, HN_T_INTS | HN_T_BOOL);
     for (int64_t i = 0; i < t->n; i++) {
         double v = lo + (hi - lo + (whole ? 1 : 0)) * hn_rng_double(rng);
+        if (values > 1)
+            v = lo + floor((v - lo) / (hi - lo) * values) * (hi - lo) / (values - 1);
         hn_tensor_set_f64(t, i, whole ? floor(v) : v);
     }
 }
@@ -159,7 +162,7 @@ HnSpec hn_spec_parse(const char *word, HnRng *rng)
             g_error("%d elements given for '%s'", (int)i, word);
         return s;
     }
-    double lo = -2, hi = 2;
+    double lo = -2, hi = 2, values = 0;
     if (!hn_dtype_in(dtype, HN_T_FLOATS)) {
         lo = 0;
         hi = dtype == HN_BOOL ? 1 : 5;
@@ -167,11 +170,13 @@ HnSpec hn_spec_parse(const char *word, HnRng *rng)
     if (*p == '@') {
         char *end;
         lo = g_ascii_strtod(p + 1, &end);
-        hi = g_ascii_strtod(end + 1, NULL);
+        hi = g_ascii_strtod(end + 1, &end);
+        if (*end == ':')
+            values = g_ascii_strtod(end + 1, NULL);
     }
     s.open = TRUE;
     if (rng != NULL && dtype != HN_STRING)
-        fill_random(s.tensor, rng, lo, hi);
+        fill_random(s.tensor, rng, lo, hi, values);
     return s;
 }
 

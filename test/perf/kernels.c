@@ -189,6 +189,10 @@ static const struct {
       2.0 * 128 * 384 * 1536 },
     { "minilm/query-key-value", "%x:f32[128,384]) -> (%y) { %y = MatMul(%x, w:f32[384,1152])", 2.0 * 128 * 384 * 1152 },
     { "minilm/query-128", "%x:f32[128,384]) -> (%y) { %y = MatMul(%x, w:f32[384,384])", 2.0 * 128 * 384 * 384 },
+    { "masks/argmax-21-224", "%x:f32[1,21,224,224]) -> (%y) { %y = ArgMax(%x) axis=1", 21 * 224.0 * 224 },
+    { "words/argmax-64x5000", "%x:f32[64,5000]) -> (%y) { %y = ArgMax(%x) axis=1", 64 * 5000.0 },
+    { "points/top-16-of-512", "%x:f32[512,512]) -> (%y, %i) { %y, %i = TopK(%x, k:i64[1]={16})", 512 * 512.0 },
+    { "classes/top-5-of-1000", "%x:f32[64,1000]) -> (%y, %i) { %y, %i = TopK(%x, k:i64[1]={5})", 64 * 1000.0 },
     { "words/24-3x1-leaky",
       "%x:f32[1,24,74,32]) -> (%y) { %c = Conv(%x, w:f32[24,24,3,1], b:f32[24]) %l = LeakyRelu(%c) alpha=0.2 "
       "%y = Max(%l, k:f32={-0.4})",

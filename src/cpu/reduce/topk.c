@@ -3,6 +3,9 @@
  * larger than everything, equal values keep their order. Few are kept in order, each new one put in; many are gathered
  * in a buffer of twice the number, of which the better half stays whenever it is full. Whole blocks of elements that
  * are no better than the worst kept one are passed over.
+ *
+ * Up to 64 of a longer row: the k-th best of the best ones of 2 k lanes is no better than the k-th best of all. What is
+ * as good as that, some more than k, is put in order by counting. Where it is much more, the row is searched as above.
  */
 #include "op/topk.h"
 
@@ -10,6 +13,9 @@
 
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
+
+#define HN_LOOPS "cpu/reduce/topk_loops.h"
+#include "base/every_level.h"
 
 #define FEW 8     /* elements that are kept in order */
 #define BLOCK 16  /* elements that are looked at together */
@@ -149,8 +155,43 @@ static inline void many_best(const float *x, int64_t n, int64_t k, uint64_t *h, 
     sort(h, k);
 }
 
+/* --- by lanes ----------------------------------------------------------------------------------------------------- */
+
+#define MOST_BY_LANES 64
+#define LEAST_DEEP 4 /* elements of a lane */
+#define ROOM (3 * MOST_BY_LANES)
+
+static int64_t lanes_for(int64_t k)
+{
+    return (2 * k + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static gboolean best_by_lanes(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
+{
+    static void (*const lanes_fns[])(int32_t *restrict, const float *restrict, int64_t, int64_t, int32_t) =
+        HN_TABLE_OF_LEVELS(best_of_lanes);
+    static int32_t (*const bar_fns[])(const int32_t *, int64_t, int64_t) = HN_TABLE_OF_LEVELS(bar_of);
+    static int64_t (*const above_fns[])(int64_t *restrict, const float *restrict, int64_t, int32_t, int32_t, int64_t) =
+        HN_TABLE_OF_LEVELS(above);
+    static void (*const order_fns[])(uint64_t *restrict, int64_t, const int64_t *restrict, int64_t) =
+        HN_TABLE_OF_LEVELS(put_in_order);
+    const int level = hn_cpu_level();
+    const int64_t lanes = lanes_for(k), most = ROOM - BLOCK;
+    const int32_t flip = smallest ? -1 : 0;
+    int32_t key[2 * MOST_BY_LANES];
+    int64_t better[ROOM + BLOCK];
+    lanes_fns[level](key, x, n, lanes, flip);
+    const int64_t m = above_fns[level](better, x, n, bar_fns[level](key, lanes, k), flip, most);
+    if (m > most)
+        return FALSE;
+    order_fns[level](h, k, better, m);
+    return TRUE;
+}
+
 static void best(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
 {
+    if (k > FEW && k <= MOST_BY_LANES && n >= LEAST_DEEP * lanes_for(k) && best_by_lanes(x, n, k, h, smallest))
+        return;
     if (k <= FEW && smallest)
         few_best(x, n, k, h, TRUE);
     else if (k <= FEW)
@@ -177,48 +218,66 @@ static int axis_of(const HnStep *s)
     return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
+typedef struct {
+    gsize each; /* bytes of scratch memory of a thread */
+    int threads;
+} TopK;
+
 static gboolean topk_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int axis = axis_of(s);
     const int64_t k = s->out[0].slot->tensor->dims[axis], n = x->dims[axis];
-    s->scratch_bytes = 2 * (gsize)k * sizeof(uint64_t);
+    TopK *t = g_new0(TopK, 1);
+    s->state = t;
+    t->threads = hn_cpu_threads_for(s, (double)x->n * 8);
+    t->each = 2 * (gsize)k * sizeof(uint64_t);
     if (hn_span(x->dims, axis + 1, x->ndim) > 1)
-        s->scratch_bytes += (gsize)n * sizeof(float);
+        t->each += (gsize)n * sizeof(float);
+    t->each = (t->each + 63) / 64 * 64;
+    s->scratch_bytes = t->each * (gsize)t->threads;
     if (s->n_in > 1)
         s->in[1].unread = TRUE;
     return TRUE;
 }
 
+/* Rows [lo, hi) */
+static void run_rows(gpointer step, int thread, int64_t lo, int64_t hi)
+{
+    const HnStep *s = step;
+    const HnTopK *p = s->params;
+    const TopK *t = s->state;
+    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
+    const int axis = axis_of(s);
+    const int64_t n = x->dims[axis], k = y->dims[axis], inner = hn_span(x->dims, axis + 1, x->ndim);
+    int64_t *index = s->n_out > 1 && s->out[1].slot != NULL ? hn_cpu_data(&s->out[1]) : NULL;
+    uint64_t *h = (uint64_t *)(void *)((char *)s->scratch + (gsize)thread * t->each);
+    float *column = (float *)(h + 2 * k);
+    for (int64_t u = lo; u < hi; u++) {
+        const int64_t to = u / inner * k * inner + u % inner;
+        const float *row = (const float *)x->data + u / inner * n * inner + u % inner;
+        if (inner > 1) {
+            for (int64_t at = 0; at < n; at++)
+                column[at] = row[at * inner];
+            row = column;
+        }
+        best(row, n, k, h, p->smallest);
+        for (int64_t at = 0; at < k; at++) {
+            const int64_t place = place_of(h[at]);
+            ((float *)y->data)[to + at * inner] = row[place];
+            if (index != NULL)
+                index[to + at * inner] = place;
+        }
+    }
+}
+
 static gboolean topk_run(HnStep *s, GError **error)
 {
     (void)error;
-    const HnTopK *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    const int axis = axis_of(s);
-    const int64_t outer = hn_span(x->dims, 0, axis), n = x->dims[axis], k = y->dims[axis];
-    const int64_t inner = hn_span(x->dims, axis + 1, x->ndim);
-    int64_t *index = s->n_out > 1 && s->out[1].slot != NULL ? hn_cpu_data(&s->out[1]) : NULL;
-    uint64_t *h = s->scratch;
-    float *column = (float *)(h + 2 * k);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            const int64_t to = o * k * inner + i;
-            const float *row = (const float *)x->data + o * n * inner + i;
-            if (inner > 1) {
-                for (int64_t at = 0; at < n; at++)
-                    column[at] = row[at * inner];
-                row = column;
-            }
-            best(row, n, k, h, p->smallest);
-            for (int64_t at = 0; at < k; at++) {
-                const int64_t place = place_of(h[at]);
-                ((float *)y->data)[to + at * inner] = row[place];
-                if (index != NULL)
-                    index[to + at * inner] = place;
-            }
-        }
+    const TopK *t = s->state;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    hn_parallel_for(x->n / x->dims[axis_of(s)], t->threads, run_rows, s);
     return TRUE;
 }
 
@@ -227,6 +286,7 @@ static const HnKernel topk = {
     .reject = topk_reject,
     .prepare = topk_prepare,
     .run = topk_run,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_topk[] = { &topk, NULL };
