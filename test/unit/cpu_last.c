@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/cpu.h"
 #include "run_model.h"
 
 typedef struct {
@@ -77,6 +78,20 @@ static void test_transposed(void)
     last(1, 96, 9, 17,
          "%a, %b = Split(%c, n:i64[2]={HALF,REST}) axis=1 %p = Relu(%b) "
          "%y = ConvTranspose(%p, v:f32[REST,1,2,2]) strides=[2,2]");
+}
+
+/* So are those of convolutions whose lanes are columns. */
+static void test_few(void)
+{
+    last(1, 64, 15, 14, "%y = Conv(%c, v:f32[1,CC,5,5], u:f32[1]) pads=[2,2,2,2]");
+    last(1, 21, 25, 37, "%y = Conv(%c, v:f32[1,CC,7,7]) pads=[2,0,11,3] dilations=[2,3] strides=[2,1]");
+    last(1, 96, 19, 33,
+         "%a, %b = Split(%c, n:i64[2]={HALF,REST}) axis=1 %p = Relu(%b) "
+         "%d = Conv(%p, v:f32[1,REST,7,7], u:f32[1]) pads=[3,3,3,3] %y = Relu(%d)");
+    if (hn_cpu_isa() < HN_ISA_AVX512) /* with fewer lanes Winograd's products are fewer */
+        return;
+    last(1, 48, 37, 40, "%d = Conv(%c, v:f32[3,CC,3,3], u:f32[3]) pads=[1,1,1,1] %y = Relu(%d)");
+    last(1, 160, 12, 33, "%y = Conv(%c, v:f32[1,CC,5,5]) pads=[2,2,2,2]");
 }
 
 static void test_pools(void)
@@ -218,6 +233,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/last/depthwise", test_depthwise);
     g_test_add_func("/last/transposed", test_transposed);
+    g_test_add_func("/last/few", test_few);
     g_test_add_func("/last/pools", test_pools);
     g_test_add_func("/last/concat", test_concat);
     g_test_add_func("/last/split", test_split);

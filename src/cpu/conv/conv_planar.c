@@ -1,12 +1,14 @@
 /*
- * Source rows are copied into scratch memory with their padding, and columns sorted by their remainder modulo the
- * stride: the inputs of neighbouring outputs lie side by side then, for any stride and dilation, and a tap is an offset
- * from the output's position. A block of rows and columns of outputs is computed at a time, all channels of it.
+ * Source rows are copied into scratch memory with their padding, from channels last too, and columns sorted by their
+ * remainder modulo the stride: the inputs of neighbouring outputs lie side by side then, for any stride and dilation,
+ * and a tap is an offset from the output's position. A block of rows and columns of outputs is computed at a time, all
+ * channels of it.
  *
  * Against tiles of channels (conv_gemm.c) this is chosen by what a pixel takes of either, in cycles.
  */
 #include "cpu/conv/conv_planar.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cpu/conv/turned.h"
@@ -19,7 +21,8 @@
 #define HN_LOOPS "cpu/conv/conv_planar_loops.h"
 #include "base/every_level.h"
 
-#define MOST_CHANNELS 64         /* of source and result */
+#define MOST_CHANNELS 64         /* of the result, and of a source whose rows may be long */
+#define MOST_LINES (192 * 1024)  /* floats of rows of more channels, for one row of outputs */
 #define BLOCK_FLOATS (48 * 1024) /* of the copied source, in the second cache */
 #define FEW 4                    /* channels of a source whose rows conv_gemm.c copies */
 #define SLACK 64                 /* floats behind the copied source that tiles read, and do not use */
@@ -32,6 +35,7 @@ typedef struct {
     int64_t rows, columns;       /* outputs of a block, at most */
     int64_t lines, phase, pitch; /* copied: rows of a channel, floats from remainder to remainder, from row to row */
     int64_t *off;                /* [taps] */
+    gboolean last;               /* the source is channels last */
     HnPack *weights;             /* [blocks][taps][channels of the block] */
     HnEpilogue epilogue;
     HnEpilogueEnd end;
@@ -73,9 +77,15 @@ static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
     *h = none;
 }
 
+/* Columns or rows that n outputs look at. */
+static int64_t seen(const HnWindowAxis *a, int64_t n)
+{
+    return (n - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
+}
+
 #define LATENCY 4 /* of an addition, in cycles: each tap waits for the one before */
 
-/* Cycles that a pixel takes: of products and of loads of tiles, whichever are more, and of the copy. */
+/* Cycles that a pixel takes: of products and of loads of tiles, whichever are more. */
 static double planar_cycles(const HnConvPlan *p, const HnWindowAxis *w)
 {
     const int64_t blocks = (p->out_channels + HN_PLANAR_OC - 1) / HN_PLANAR_OC,
@@ -83,8 +93,7 @@ static double planar_cycles(const HnConvPlan *p, const HnWindowAxis *w)
     const double oc = (double)p->out_channels / (double)blocks, nv = (double)MIN(most_vectors(), vectors);
     const double load = (1 + 1.75 * nv + oc) / 2; /* two a cycle, most of which cross a line */
     const double tap = MAX(MAX(nv * oc / 2, load), LATENCY) + 0.5, pixels = (double)w->out / (double)vectors * nv;
-    return (double)(p->taps * p->in_channels * blocks) * tap / pixels + 0.5 * (double)p->in_channels +
-           0.2 * (double)p->out_channels;
+    return (double)(p->taps * p->in_channels * blocks) * tap / pixels + 0.2 * (double)p->out_channels;
 }
 
 /* The same of conv_gemm.c's tiles: two vectors of channels, or one, by rows of pixels; pointers or copied rows. */
@@ -100,24 +109,60 @@ static double tile_cycles(const HnConvPlan *p, const HnWindowAxis *h)
            (few ? (double)p->in_channels : 0);
 }
 
+/* The source is read channels last, which it is, or else plain. */
+static gboolean reads_last(const HnStep *s, const HnWindowAxis *w)
+{
+    return s->in[0].slot->layout != NULL && w->stride == 1;
+}
+
+/* Why no such step, of one group, is taken, whatever it takes */
+static const char *refusal(const HnStep *s, const HnConvPlan *plan, HnWindowAxis *h, HnWindowAxis *w)
+{
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
+    if (plan->n > 2)
+        return "three axes";
+    if (plan->group > 1)
+        return "groups";
+    height_width(plan, h, w);
+    const double lines = (double)plan->in_channels * (double)seen(h, 1) * (double)(h->out > 1 ? seen(w, w->out) : 1);
+    if (plan->out_channels > MOST_CHANNELS || (plan->in_channels > MOST_CHANNELS && lines > MOST_LINES))
+        return "enough channels for tiles of them";
+    return h->pad < 0 || w->pad < 0 ? "a window that leaves out the first elements" : NULL;
+}
+
+/* Rows of outputs of a block, at most, whose source has these rows. */
+static int64_t rows_that_fit(const HnWindowAxis *h, int64_t ic, int64_t pitch)
+{
+    const int64_t around = seen(h, 1) - 1;
+    return MAX(1, MAX(BLOCK_FLOATS / ic / pitch - around, around) / h->stride);
+}
+
+/* With what other steps take: what comes behind may have to be put channels last, and what came channels last is to be
+ * put back. Lines that blocks share are copied for each of them. */
+static double cycles_of(const HnStep *s, const HnConvPlan *plan, const HnWindowAxis *h, const HnWindowAxis *w)
+{
+    const double in = (double)plan->in_channels, out = (double)plan->out_channels;
+    const int64_t rows = MIN(h->out, rows_that_fit(h, plan->in_channels, seen(w, w->out)));
+    const double lines = h->out > 1 ? (double)seen(h, rows) / (double)rows : 1;
+    const double before = s->in[0].slot->layout == NULL ? 0.5 * lines : reads_last(s, w) ? 0.75 * lines : 1.5;
+    return planar_cycles(plan, w) + before * in + (s->in[0].slot->layout != NULL ? out : out / 2);
+}
+
+double hn_conv_planar_cycles(const HnStep *s, const HnConvPlan *plan)
+{
+    HnWindowAxis h, w;
+    return refusal(s, plan, &h, &w) == NULL ? cycles_of(s, plan, &h, &w) : INFINITY;
+}
+
 static const char *planar_reject(const HnStep *s)
 {
     HnConvPlan plan;
+    HnWindowAxis h, w;
     const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 2, &plan);
-    if (reason != NULL)
+    if (reason != NULL || (reason = refusal(s, &plan, &h, &w)) != NULL)
         return reason;
-    if (!hn_slot_is_weight(s->in[1].slot))
-        return "weights that are computed";
-    if (plan.group > 1 || plan.in_channels > MOST_CHANNELS || plan.out_channels > MOST_CHANNELS)
-        return plan.group > 1 ? "groups" : "enough channels for tiles of them";
-    HnWindowAxis h, v;
-    height_width(&plan, &h, &v);
-    if (h.pad < 0 || v.pad < 0)
-        return "a window that leaves out the first elements";
-    /* what comes behind may have to be put channels last, and what came channels last is to be put back */
-    const double last =
-        s->in[0].slot->layout != NULL ? (double)(plan.in_channels + plan.out_channels) : (double)plan.out_channels / 2;
-    return planar_cycles(&plan, &v) + last < tile_cycles(&plan, &h) ? NULL : "tiles of channels are faster";
+    return cycles_of(s, &plan, &h, &w) < tile_cycles(&plan, &h) ? NULL : "tiles of channels are faster";
 }
 
 static void planar_release(HnStep *s)
@@ -143,12 +188,6 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
                 memcpy(out++, from + (m * c->taps + t) * (int64_t)sizeof *out, sizeof *out);
 }
 
-/* Columns or rows that n outputs look at. */
-static int64_t seen(const HnWindowAxis *a, int64_t n)
-{
-    return (n - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
-}
-
 /* Blocks of outputs, and the scratch memory of a thread. */
 static void measure(Planar *c)
 {
@@ -162,9 +201,7 @@ static void measure(Planar *c)
     }
     c->phase = (seen(&c->w, c->columns) + c->w.stride - 1) / c->w.stride;
     c->pitch = c->phase * c->w.stride;
-    const int64_t around = seen(&c->h, 1) - 1;
-    c->rows = MAX(BLOCK_FLOATS / ic / c->pitch - around, around) / c->h.stride;
-    c->rows = hn_even_block(c->h.out, 1, MAX(1, c->rows), c->plan.batch, c->threads);
+    c->rows = hn_even_block(c->h.out, 1, rows_that_fit(&c->h, ic, c->pitch), c->plan.batch, c->threads);
     c->lines = seen(&c->h, c->rows);
     c->part_bytes = ((gsize)(ic * c->lines * c->pitch + SLACK) * sizeof(float) + 63) / 64 * 64;
 }
@@ -180,6 +217,9 @@ static gboolean planar_prepare(HnStep *s, GError **error)
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
     height_width(p, &c->h, &c->w);
+    c->last = reads_last(s, &c->w);
+    if (c->last)
+        s->in[0].want = hn_layout_last(x);
     c->blocks = (int)((p->out_channels + HN_PLANAR_OC - 1) / HN_PLANAR_OC);
     c->taps = p->in_channels * p->taps;
     c->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)c->taps);
@@ -224,16 +264,35 @@ typedef struct {
     int64_t image, oh, rows, ow, columns;
 } Block;
 
-static void copy_block(const Planar *c, const Block *b, const float *x, float *to)
+/* The same of all channels at once, `row` floats apart; line: of pixels that are channels last. */
+static void turn_line(const Planar *c, float *to, int64_t row, const float *line, int64_t pitch, int64_t iw, int64_t n)
 {
-    const int64_t lines = seen(&c->h, b->rows), columns = seen(&c->w, b->columns);
-    const int64_t ih = b->oh * c->h.stride - c->h.pad, iw = b->ow * c->w.stride - c->w.pad;
+    static void (*const turn[HN_LEVELS])(float *, int64_t, const float *, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(turn_pixels);
+    const int64_t lo = CLAMP(-iw, 0, n), hi = line != NULL ? CLAMP(c->w.in - iw, lo, n) : lo;
     for (int64_t i = 0; i < c->plan.in_channels; i++) {
-        const float *plane = x + (b->image * c->plan.in_channels + i) * c->plan.x_plane;
+        memset(to + i * row, 0, (gsize)lo * sizeof *to);
+        memset(to + i * row + hi, 0, (gsize)(n - hi) * sizeof *to);
+    }
+    if (hi > lo)
+        turn[hn_cpu_level()](to + lo, row, line + (iw + lo) * pitch, pitch, c->plan.in_channels, hi - lo);
+}
+
+static void copy_block(const Planar *c, const Block *b, const HnSlot *x, const float *data, float *to)
+{
+    const int64_t lines = seen(&c->h, b->rows), columns = seen(&c->w, b->columns), ic = c->plan.in_channels;
+    const int64_t ih = b->oh * c->h.stride - c->h.pad, iw = b->ow * c->w.stride - c->w.pad;
+    const int64_t pitch = c->last ? hn_slot_pitch(x) : 0, wide = c->last ? c->w.in * pitch : c->w.in;
+    for (int64_t i = 0; i < (c->last ? 1 : ic); i++) {
+        const float *plane = data + (c->last ? b->image * c->h.in * wide : (b->image * ic + i) * c->plan.x_plane);
         for (int64_t r = 0; r < lines; r++) {
             const int64_t at = ih + r;
-            const float *line = at >= 0 && at < c->h.in ? plane + at * c->w.in : NULL;
-            copy_line(c, to + (i * c->lines + r) * c->pitch, line, iw, columns);
+            const float *line = at >= 0 && at < c->h.in ? plane + at * wide : NULL;
+            float *row = to + (i * c->lines + r) * c->pitch;
+            if (c->last)
+                turn_line(c, row, c->lines * c->pitch, line, pitch, iw, columns);
+            else
+                copy_line(c, row, line, iw, columns);
         }
     }
 }
@@ -289,7 +348,7 @@ static void run_blocks(gpointer step, int thread, int64_t begin, int64_t end)
                           .rows = MIN(c->rows, c->h.out - oh),
                           .ow = ow,
                           .columns = MIN(c->columns, c->w.out - ow) };
-        copy_block(c, &b, hn_cpu_data(&s->in[0]), copy);
+        copy_block(c, &b, s->in[0].slot, hn_cpu_data(&s->in[0]), copy);
         compute_block(s, &b, copy);
     }
 }
@@ -309,4 +368,5 @@ const HnKernel hn_cpu_conv_planar = {
     .run = planar_run,
     .release = planar_release,
     .fuses = hn_epilogue_conv_fuses,
+    .pitched = TRUE,
 };

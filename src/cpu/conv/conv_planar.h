@@ -6,7 +6,14 @@
 
 #include "cpu/core/cpu_kernel.h"
 
+#include "op/conv.h"
+
 extern const HnKernel hn_cpu_conv_planar;
+
+/* Cycles that it takes for a result's pixel, an estimate, where other kernels compute HN_PLANAR_PRODUCTS vectors of
+ * products in each; infinite where it takes no such step. */
+#define HN_PLANAR_PRODUCTS 2
+double hn_conv_planar_cycles(const HnStep *s, const HnConvPlan *plan);
 
 #define HN_PLANAR_OC 6 /* output channels of a tile, at most */
 #define HN_PLANAR_NV 4 /* vectors of columns, at most */

@@ -2,7 +2,7 @@
  * Tiles of conv_planar.c at one instruction level: channels x vectors of columns whose sums stay in registers.
  */
 #include "cpu/conv/conv_planar.h"
-#include "cpu/core/vec.h"
+#include "cpu/core/turn_vec.h"
 
 #define PLANAR_NV_plain 2 /* with six channels each: sums, vectors of the source and a weight fill the registers */
 #define PLANAR_NV_avx2 2
@@ -52,6 +52,44 @@ INLINE void HN_V(planar)(const HnPlanarTile *t, int oc, int nv)
         for (int v = 0; v < nv; v++)
             HN_V(planar_end)
         (t, c * t->plane + v * HN_LANES, sum[c][v], v < nv - 1 ? HN_LANES : t->columns - v * HN_LANES);
+    }
+}
+
+/* Up to HN_LANES channels of as many pixels, or of n where there are fewer. */
+INLINE void HN_V(turn_square)(float *to, int64_t row, const float *x, int64_t pitch, int channels, int n)
+{
+    HN_VEC v[HN_LANES];
+    HN_UNROLL
+    for (int i = 0; i < HN_LANES; i++)
+        v[i] = i >= n                 ? HN_VSET(0)
+               : channels == HN_LANES ? HN_VLOAD(x + i * pitch)
+                                      : HN_VLOAD_N(x + i * pitch, channels);
+    HN_V(turn_vectors)(v);
+    HN_UNROLL
+    for (int i = 0; i < HN_LANES; i++)
+        if (i < channels) {
+            if (n == HN_LANES)
+                HN_VSTORE(to + i * row, v[i]);
+            else
+                HN_VSTORE_N(to + i * row, v[i], n);
+        }
+}
+
+/* Channels of n pixels, `pitch` apart, become rows of pixels, `row` apart. */
+static HN_TARGET void HN_V(turn_pixels)(float *to, int64_t row, const float *x, int64_t pitch, int64_t channels,
+                                        int64_t n)
+{
+    for (int64_t c = 0; c < channels; c += HN_LANES) {
+        const int some = (int)(channels - c < HN_LANES ? channels - c : HN_LANES);
+        float *first = to + c * row;
+        int64_t i = 0;
+        for (; i + HN_LANES <= n; i += HN_LANES)
+            if (some == HN_LANES)
+                HN_V(turn_square)(first + i, row, x + i * pitch + c, pitch, HN_LANES, HN_LANES);
+            else
+                HN_V(turn_square)(first + i, row, x + i * pitch + c, pitch, some, HN_LANES);
+        if (i < n)
+            HN_V(turn_square)(first + i, row, x + i * pitch + c, pitch, some, (int)(n - i));
     }
 }
 
