@@ -16,6 +16,7 @@
 #include "op/conv.h"
 
 #define BLOCK_FLOATS (32 * 1024) /* of columns, in the second cache */
+#define FEW_TAPS 8               /* of a row: no more than fit into a vector */
 #define ADD_CYCLES 1.5           /* to add a column to a result */
 
 enum { H, W };
@@ -140,20 +141,43 @@ static void add_row(const HnWindowAxis *a, const Range *r, const float *column, 
             y[at + k * d] += column[k];
 }
 
+/* Rows of few taps of n pixels of a source row, the first of which is at position i: tap by tap, the last one first, so
+ * that a result's sum is in the order of pixels still. */
+static void add_taps(const Columns *c, const Range *r, const float *column, float *restrict y, int64_t i, int64_t n)
+{
+    const HnWindowAxis *w = &c->axis[W];
+    const int64_t stride = w->stride, pitch = c->columns;
+    for (int64_t k = w->kernel; k-- > 0;) {
+        const int64_t at = i * stride - w->pad + k * w->dilation; /* of the first pixel */
+        const int64_t from = at < r->lo ? (r->lo - at + stride - 1) / stride : 0;
+        const int64_t to = at < r->hi ? MIN(n, (r->hi - at + stride - 1) / stride) : 0;
+        const float *restrict x = column + k;
+        for (int64_t j = from; j < to; j++)
+            y[at + j * stride] += x[j * pitch];
+    }
+}
+
 /* Columns of source pixels [first, first + n), counted in rows, into the plane of each channel at y. */
 static void add_columns(const Columns *c, const float *columns, int64_t first, int64_t n, const Range *range, float *y)
 {
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     int64_t top = first / w->out * h->stride - h->pad, i = first % w->out;
-    for (; n > 0; n--) {
-        const int64_t left = i * w->stride - w->pad;
+    for (int64_t some; n > 0; n -= some, columns += some * c->columns) {
+        const float *column = columns;
+        some = w->kernel <= FEW_TAPS ? MIN(n, w->out - i) : 1;
         for (int64_t o = 0; o < c->plan.out_channels; o++)
-            for (int64_t k = 0; k < h->kernel; k++, columns += w->kernel) {
+            for (int64_t k = 0; k < h->kernel; k++, column += w->kernel) {
                 const int64_t row = top + k * h->dilation;
-                if (row >= range[H].lo && row < range[H].hi)
-                    add_row(w, &range[W], columns, y + (o * h->in + row) * w->in, left);
+                float *to = y + (o * h->in + row) * w->in;
+                if (row < range[H].lo || row >= range[H].hi)
+                    continue;
+                if (w->kernel <= FEW_TAPS)
+                    add_taps(c, &range[W], column, to, i, some);
+                else
+                    add_row(w, &range[W], column, to, i * w->stride - w->pad);
             }
-        if (++i == w->out) {
+        i += some;
+        if (i == w->out) {
             i = 0;
             top += h->stride;
         }
