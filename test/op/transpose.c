@@ -44,6 +44,13 @@ static const HnCase transpose[] = {
     { "i8[1500,1501]", NULL },
     { "f32[3,4,5,6,7]", "perm=[0,1,2,3,4]" },
     { "f32[600000,2]", NULL },
+    /* squares that do not fill what they turn */
+    { "f32[2,37,21]", "perm=[0,2,1]" },
+    { "f32[19,131]", NULL },
+    { "f32[16,17]", NULL },
+    { "u8[3,70,35]", "perm=[0,2,1]" },
+    { "f16[2,29,11]", "perm=[0,2,1]" },
+    { "f64[7,9]", NULL },
 };
 HN_CASES(transpose, "Transpose", transpose);
 

@@ -200,6 +200,7 @@ static const struct {
     { "words/up-24-1-2x2",
       "%x:f32[1,24,160,160]) -> (%y) { %y = ConvTranspose(%x, w:f32[24,1,2,2], b:f32[1]) strides=[2,2]",
       2.0 * 24 * 4 * 160 * 160 },
+    { "masks/transpose-21-224", "%x:f32[1,224,224,21]) -> (%y) { %y = Transpose(%x) perm=[0,3,1,2]", 21 * 224.0 * 224 },
     { "masks/argmax-21-224", "%x:f32[1,21,224,224]) -> (%y) { %y = ArgMax(%x) axis=1", 21 * 224.0 * 224 },
     { "words/argmax-64x5000", "%x:f32[64,5000]) -> (%y) { %y = ArgMax(%x) axis=1", 64 * 5000.0 },
     { "points/top-16-of-512", "%x:f32[512,512]) -> (%y, %i) { %y, %i = TopK(%x, k:i64[1]={16})", 512 * 512.0 },

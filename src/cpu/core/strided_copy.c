@@ -251,28 +251,61 @@ __attribute__((target("avx2"))) static void interleave_three(char *restrict y, c
             y[k] = x[j + k * b->xn];
 }
 
-/* A line of the source at a time, in squares. */
-#define DEFINE_TILE_AVX2(T, N)                                                                          \
-    __attribute__((target("avx2"))) static void tile_avx2_##T(char *restrict y, const char *restrict x, \
-                                                              const Block *b)                           \
-    {                                                                                                   \
-        const int64_t size = (int64_t)sizeof(T), me = b->m / (N) * (N), ne = b->n / (N) * (N);          \
-        if (size == 1 && b->n == 3 && b->ym == 3) {                                                     \
-            interleave_three(y, x, b);                                                                  \
-            return;                                                                                     \
-        }                                                                                               \
-        NARROW(T)                                                                                       \
-        for (int64_t jb = 0; jb < me; jb += LINE / size)                                                \
-            for (int64_t i = 0; i < ne; i += (N))                                                       \
-                for (int64_t j = jb; j < MIN(jb + LINE / size, me); j += (N))                           \
-                    square_##T(y + j * b->ym + i * size, b->ym, x + i * b->xn + j * size, b->xn);       \
-        EDGE(T, 0, me, ne, b->n)                                                                        \
-        EDGE(T, me, b->m, 0, b->n)                                                                      \
+/* A line of the source at a time, in squares. What is left at the ends is in a square with what is there already. */
+#define DEFINE_TILE_AVX2(T, N)                                                                            \
+    __attribute__((target("avx2"))) static void tile_avx2_##T(char *restrict y, const char *restrict x,   \
+                                                              const Block *b)                             \
+    {                                                                                                     \
+        const int64_t size = (int64_t)sizeof(T), me = b->m - (N), ne = b->n - (N);                        \
+        if (size == 1 && b->n == 3 && b->ym == 3) {                                                       \
+            interleave_three(y, x, b);                                                                    \
+            return;                                                                                       \
+        }                                                                                                 \
+        NARROW(T)                                                                                         \
+        if (me < 0 || ne < 0) {                                                                           \
+            EDGE(T, 0, b->m, 0, b->n)                                                                     \
+            return;                                                                                       \
+        }                                                                                                 \
+        for (int64_t jb = 0; jb < b->m; jb += LINE / size)                                                \
+            for (int64_t i = 0; i < b->n; i += (N))                                                       \
+                for (int64_t j = jb; j < MIN(jb + LINE / size, b->m); j += (N)) {                         \
+                    const int64_t to = MIN(j, me), from = MIN(i, ne);                                     \
+                    square_##T(y + to * b->ym + from * size, b->ym, x + from * b->xn + to * size, b->xn); \
+                }                                                                                         \
     }
 DEFINE_TILE_AVX2(E1, 16)
 DEFINE_TILE_AVX2(E2, 8)
 DEFINE_TILE_AVX2(E4, 8)
 DEFINE_TILE_AVX2(E8, 4)
+
+#define HN_LEVEL avx512
+#include "cpu/core/turn_vec.h"
+
+/* The same of whole lines of the result, whose rows may well be as far apart as what a cache keeps in one place. */
+HN_TARGET static void tile_avx512_E4(char *restrict y, const char *restrict x, const Block *b)
+{
+    enum { N = HN_LANES };
+    const int64_t me = b->m - N, ne = b->n - N;
+    if (me < 0 || ne < 0) {
+        tile_avx2_E4(y, x, b);
+        return;
+    }
+    for (int64_t j = 0; j < b->m; j += N)
+        for (int64_t i = 0; i < b->n; i += N) {
+            const int64_t to = MIN(j, me), from = MIN(i, ne);
+            const char *first = x + from * b->xn + to * (int64_t)sizeof(float);
+            char *row = y + to * b->ym + from * (int64_t)sizeof(float);
+            HN_VEC v[N];
+            HN_UNROLL
+            for (int k = 0; k < N; k++)
+                v[k] = HN_VLOAD((const float *)(const void *)(first + k * b->xn));
+            HN_V(turn_vectors)(v);
+            HN_UNROLL
+            for (int k = 0; k < N; k++)
+                HN_VSTORE((float *)(void *)(row + k * b->ym), v[k]);
+        }
+}
+#undef HN_LEVEL
 
 void hn_copy_fill(void *y, const void *element, size_t size, int64_t n)
 {
@@ -309,6 +342,8 @@ static BlockFn loop_for(Loop loop, size_t size)
     };
     static const BlockFn avx2[5] = { tile_avx2_E1, tile_avx2_E2, tile_avx2_E4, tile_avx2_E8, tile_E16 };
     int k = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4;
+    if (loop == TILE && k == 2 && hn_cpu_isa() >= HN_ISA_AVX512)
+        return tile_avx512_E4;
     return loop == TILE && hn_cpu_isa() >= HN_ISA_AVX2 ? avx2[k] : fns[loop][k];
 }
 
