@@ -227,15 +227,6 @@ static void find_gate(HnChannelKinds *k, HnTensor *const *t, guint n)
     }
 }
 
-double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i)
-{
-    const int64_t channel = i / step % k->channels;
-    const double x = hn_number_at(t, i);
-    if (channel < k->gated || channel >= k->gated_end)
-        return x;
-    return x * hn_number_at(t, i + (k->gate - channel) * step);
-}
-
 void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
 {
     double widest = HN_CHANNEL_KINDS_GAP;

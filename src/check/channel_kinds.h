@@ -47,8 +47,13 @@ static inline double hn_number_at(const HnTensor *t, int64_t i)
     return t->dtype == HN_F32 && !t->misaligned ? (double)((const float *)t->data)[i] : hn_tensor_get_f64(t, i);
 }
 
-/* The same; of a score on condition of another one their product. `step`: hn_channel_kinds_step(). */
-double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i);
+/* The same, of that channel; of a score on condition of another one their product. `step`: hn_channel_kinds_step(). */
+static inline double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t channel,
+                                            int64_t i)
+{
+    const double x = hn_number_at(t, i);
+    return channel < k->gated || channel >= k->gated_end ? x : x * hn_number_at(t, i + (k->gate - channel) * step);
+}
 
 /* Elements from one channel to the next; channel of element i is i / step % k->channels. */
 int64_t hn_channel_kinds_step(const HnChannelKinds *k, const HnTensor *t);

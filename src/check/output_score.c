@@ -223,14 +223,15 @@ static double peaks_of(const HnChannelKinds *k, const HnTensor *got, const HnTen
     double most = 0;
     for (int64_t c = 0; c < k->channels; c++)
         peak[c] = (Pair){ -INFINITY, -INFINITY };
-    for (int64_t i = 0; i < want->n; i++) {
-        const int64_t c = i / step % k->channels;
-        const double w = hn_channel_kinds_value(k, want, step, i), g = hn_channel_kinds_value(k, got, step, i);
-        if (both_none(g, w) || fabs(w) >= k->beyond)
-            continue;
-        peak[c].want = fmax(peak[c].want, w);
-        peak[c].got = fmax(peak[c].got, isfinite(g) ? g : INFINITY);
-    }
+    for (int64_t from = 0, c = 0; from < want->n; from += step, c = c + 1 < k->channels ? c + 1 : 0)
+        for (int64_t i = from; i < from + step; i++) {
+            const double w = hn_channel_kinds_value(k, want, step, c, i),
+                         g = hn_channel_kinds_value(k, got, step, c, i);
+            if (both_none(g, w) || fabs(w) >= k->beyond)
+                continue;
+            peak[c].want = w > peak[c].want ? w : peak[c].want;
+            peak[c].got = !isfinite(g) ? INFINITY : g > peak[c].got ? g : peak[c].got;
+        }
     for (int64_t c = 0; c < k->channels; c++)
         if (k->scores[k->of[c]])
             most = fmax(most, fabs(above(peak[c].got) - above(peak[c].want)));
@@ -364,6 +365,13 @@ static void add_between(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     }
 }
 
+static void add_score(GArray *strong, const HnChannelKinds *k, double got, double want)
+{
+    const Pair pair = { want == k->none ? 0 : want, got == k->none ? 0 : isfinite(got) ? got : INFINITY };
+    if (!both_none(got, want) && !(fabs(want) >= k->beyond))
+        g_array_append_val(strong, pair);
+}
+
 static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *want)
 {
     const HnChannelKinds *k = &s->view->channels;
@@ -376,18 +384,13 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     }
     for (int i = 0; i < k->n; i++)
         kind[i].strong = k->scores[i] ? g_array_new(FALSE, FALSE, sizeof(Pair)) : NULL;
-    for (int64_t i = 0; i < want->n; i++) {
-        const int64_t channel = i / step % k->channels;
-        Kind *at = &kind[k->of[channel]];
-        add_pair(s, at, s->view->group[channel], i, hn_number_at(got, i), hn_number_at(want, i));
-        if (at->strong != NULL) {
-            const double score = hn_channel_kinds_value(k, got, step, i);
-            const double right = hn_channel_kinds_value(k, want, step, i);
-            const Pair pair = { right == k->none ? 0 : right, score == k->none  ? 0
-                                                              : isfinite(score) ? score
-                                                                                : INFINITY };
-            if (!both_none(score, right) && !(fabs(right) >= k->beyond))
-                g_array_append_val(at->strong, pair);
+    for (int64_t from = 0, c = 0; from < want->n; from += step, c = c + 1 < k->channels ? c + 1 : 0) {
+        Kind *at = &kind[k->of[c]];
+        for (int64_t i = from; i < from + step; i++) {
+            add_pair(s, at, s->view->group[c], i, hn_number_at(got, i), hn_number_at(want, i));
+            if (at->strong != NULL)
+                add_score(at->strong, k, hn_channel_kinds_value(k, got, step, c, i),
+                          hn_channel_kinds_value(k, want, step, c, i));
         }
     }
     if (s->view->between)
