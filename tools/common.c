@@ -265,6 +265,7 @@ HnData *hn_tool_open_data(HnContext *ctx, const HnToolDataParams *from, const ch
         return NULL;
     o.preprocess = p;
     o.cache = from->cache;
+    o.keep = from->keep;
     HnData *d = hn_data_open(source, inputs, n, &o, error);
     if (d != NULL)
         hn_tool_note_media(ctx, hn_data_media(d));

@@ -75,6 +75,7 @@ HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error);
 typedef struct {
     char *preprocess, *mean, *scale, *layout, *resize, *crop, *channels, *rate, *cache;
     gboolean u8, exif;
+    gsize keep; /* no option: bytes of samples that stay in memory (data/data.h) */
 } HnToolDataParams;
 
 #define HN_TOOL_DATA_ENTRY(name, kind, Params, field, words, arg) \

@@ -21,7 +21,8 @@
 #define REPAIR_PART 0.5     /* of the time that is left: calibration and repairs */
 #define FOLD_PART 0.5       /* of what is left then: what few samples are judged by */
 #define FIRST_RACE 0.6      /* of what is left for races: another one may follow */
-#define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
+#define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed ... */
+#define FREE_MOST (1 << 26) /* ... where it is short; where not, so much of it may wait for its next use */
 
 static void tell_trial(gpointer data, const HnTrial *t)
 {
@@ -354,7 +355,12 @@ static gboolean run(HnContext *ctx, GError **error)
     if (!take_format(ctx, error))
         return FALSE;
     Quantize q = { .ctx = ctx, .p = ctx->params, .limits = { .memory = ctx->budget } };
-    mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+    if (ctx->common.mem_limit > 0) {
+        mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+    } else { /* what one trial frees the next one takes again */
+        mallopt(M_MMAP_THRESHOLD, FREE_MOST / 2);
+        mallopt(M_TRIM_THRESHOLD, FREE_MOST);
+    }
     GError *failure = NULL;
     const gboolean ok = work(&q, &failure);
     quantize_close_journal(&q, failure);

@@ -11,6 +11,8 @@
 #include "quant/prepare.h"
 #include "hone_quantize.h"
 
+#define KEPT_BYTES ((gsize)32 << 20) /* of samples, which each trial looks at */
+
 HnModel *quantize_open_prepared(gpointer data, GError **error)
 {
     const Quantize *q = data;
@@ -214,7 +216,9 @@ gboolean quantize_open_data(Quantize *q, GError **error)
 {
     const QuantizeParams *p = q->p;
     const char *source = p->calib != NULL ? p->calib : "random:8";
-    q->data = hn_tool_open_samples(q->ctx, q->f32, p->input, &p->from, q->path, source, q->shapes, error);
+    HnToolDataParams from = p->from;
+    from.keep = q->ctx->common.mem_limit > 0 ? 0 : KEPT_BYTES;
+    q->data = hn_tool_open_samples(q->ctx, q->f32, p->input, &from, q->path, source, q->shapes, error);
     if (q->data == NULL)
         return FALSE;
     const int64_t all = MIN(hn_data_count(q->data), p->samples);

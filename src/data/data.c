@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/open_sizes.h"
 #include "data/arrays.h"
+#include "data/kept.h"
 #include "data/media_files.h"
 #include "data/npy.h"
 #include "data/npz.h"
@@ -50,6 +51,7 @@ struct HnData {
     int media_input;
     GBytes *bytes; /* MEDIA: of the only file, where that is stdin. NULL: they are read from their paths */
     char *cache;   /* MEDIA; NULL: none */
+    HnKept *kept;  /* NULL: none are */
 };
 
 /* --- samples ----------------------------------------------------------------------------------------------------- */
@@ -215,11 +217,8 @@ static gboolean load_media(const HnData *d, HnSample *s, GError **error)
     return s->in[d->media_input] != NULL;
 }
 
-HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
+static HnSample *load(const HnData *d, int64_t i, GError **error)
 {
-    g_assert(i >= 0 && i < d->count);
-    if (d->whole != NULL)
-        return hn_data_load(d->whole, d->some[i], error);
     g_autoptr(HnSample) s = sample_new(d, i, 1);
     gboolean ok = TRUE;
     switch (d->kind) {
@@ -247,6 +246,18 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
     return ok ? g_steal_pointer(&s) : NULL;
 }
 
+HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
+{
+    g_assert(i >= 0 && i < d->count);
+    if (d->whole != NULL)
+        return hn_data_load(d->whole, d->some[i], error);
+    HnSample *s = hn_kept_get(d->kept, i);
+    if (s != NULL || (s = load(d, i, error)) == NULL)
+        return s;
+    hn_kept_put(d->kept, i, s);
+    return s;
+}
+
 HnSample *hn_data_load_label(const HnData *d, int64_t i, GError **error)
 {
     g_assert(i >= 0 && i < d->count);
@@ -263,14 +274,6 @@ HnSample *hn_data_load_label(const HnData *d, int64_t i, GError **error)
     return s->label != NULL ? g_steal_pointer(&s) : NULL;
 }
 
-static gsize bytes_of(const HnSample *s)
-{
-    gsize bytes = 0;
-    for (int i = 0; i < s->n; i++)
-        bytes += s->in[i] != NULL ? s->in[i]->bytes : 0;
-    return bytes;
-}
-
 HnSample *hn_data_load_largest(const HnData *d, GError **error)
 {
     g_autoptr(HnSample) largest = NULL;
@@ -278,7 +281,7 @@ HnSample *hn_data_load_largest(const HnData *d, GError **error)
         g_autoptr(HnSample) s = hn_data_load(d, i, error);
         if (s == NULL)
             return NULL;
-        if (largest != NULL && bytes_of(s) <= bytes_of(largest))
+        if (largest != NULL && hn_sample_bytes(s) <= hn_sample_bytes(largest))
             continue;
         hn_sample_free(largest);
         largest = g_steal_pointer(&s);
@@ -679,6 +682,7 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
                     d->source);
         return NULL;
     }
+    d->kept = d->o.keep > 0 ? hn_kept_new(d->count, d->o.keep) : NULL;
     return g_steal_pointer(&d);
 }
 
@@ -748,6 +752,7 @@ void hn_data_free(HnData *d)
     hn_media_files_clear(&d->files);
     g_clear_pointer(&d->bytes, g_bytes_unref);
     g_free(d->cache);
+    hn_kept_free(d->kept);
     g_clear_pointer(&d->paths, g_ptr_array_unref);
     hn_budget_unref(d->o.budget);
     hn_shapes_free(d->sizes);

@@ -20,7 +20,7 @@
  * dimensions; where it declares a fixed first dimension B, a sample is B rows. Missing leading dimensions of a file
  * that holds one sample are added. Types are never converted. Samples may differ in shape.
  *
- * An HnData does not change once it is open: several threads may load samples.
+ * An HnData does not change once it is open, but for samples that it keeps: several threads may load samples.
  */
 #pragma once
 
@@ -41,6 +41,7 @@ typedef struct {
     gboolean drop_rest;     /* rows that do not fill a sample are left out; otherwise SHAPE */
     const HnPreprocess *preprocess; /* of pictures and sound; may be NULL */
     const char *cache;              /* folder that keeps what they become; NULL: none */
+    gsize keep;                     /* bytes of samples that stay in memory once they were loaded; 0: none do */
 } HnDataOptions;
 
 /* Inputs are those that a session wants (hn_session_input()), and outlive the HnData. source NULL: all inputs are

@@ -298,6 +298,30 @@ static void test_sets(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     g_assert_nonnull(strstr(error->message, "input_1.pb' has no counterpart: the model has 1 input"));
 }
 
+/* Samples that were loaded are there for as long as they fit, for parts of the data, too. */
+static void test_kept(Fixture *f, G_GNUC_UNUSED gconstpointer data)
+{
+    declare(f, "%x:f32[N]");
+    g_autofree char *b = WRITE(f, "k/b.npz", "x", "f32[2]={1,2}", "label", "i64[1]={7}");
+    g_autofree char *a = WRITE(f, "k/a.npz", "x", "f32[2]={5,6}", NULL), *folder = g_path_get_dirname(a);
+    static const gsize keep[] = { 0, 8, 16 };
+    for (gsize k = 0; k < G_N_ELEMENTS(keep); k++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnData) d = open_with(f, folder, (HnDataOptions){ .keep = keep[k] }, &error);
+        g_autoptr(HnData) rest = hn_data_without(d, 0);
+        g_autoptr(HnSample) first = hn_data_load(d, 0, &error), again = hn_data_load(d, 0, &error);
+        g_autoptr(HnSample) other = hn_data_load(d, 1, &error), once_more = hn_data_load(rest, 0, &error);
+        g_assert_no_error(error);
+        g_assert_true((first->in[0] == again->in[0]) == (keep[k] >= 8));
+        g_assert_true((other->in[0] == once_more->in[0]) == (keep[k] >= 16));
+        expect(again->in[0], "f32[2]={5,6}");
+        expect(once_more->in[0], "f32[2]={1,2}");
+        expect(once_more->label, "i64[1]={7}");
+        g_assert_cmpstr(once_more->name, ==, b);
+        g_assert_cmpint(once_more->index, ==, 1);
+    }
+}
+
 static void test_files(Fixture *f, G_GNUC_UNUSED gconstpointer data)
 {
     declare(f, "%x:f32[N,2]");
@@ -475,7 +499,7 @@ int main(int argc, char **argv)
         { "/data/sets", test_sets },     { "/data/files", test_files },
         { "/data/random", test_random }, { "/data/shapes", test_shapes },
         { "/data/iter", test_iter },     { "/data/iter/fails", test_iter_fails },
-        { "/data/lists", test_lists },
+        { "/data/lists", test_lists },   { "/data/kept", test_kept },
     };
     g_test_init(&argc, &argv, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
