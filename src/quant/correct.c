@@ -6,8 +6,9 @@
 #include "op/linear.h"
 #include "pass/rewrite.h"
 
-#define ROUNDS 48  /* at most: deeper models correct several layers at a time */
-#define SAMPLES 16 /* whose means are held against each other, at most */
+#define ROUNDS 48                    /* at most: deeper models correct several layers at a time */
+#define SAMPLES 16                   /* whose means are held against each other, at most */
+#define KEPT_BYTES ((gsize)64 << 20) /* of integers that later rounds start from */
 
 /* --- biases ------------------------------------------------------------------------------------------------------- */
 
@@ -103,25 +104,17 @@ static void target_free(gpointer data)
     g_free(t);
 }
 
-typedef struct {
-    const GPtrArray *targets;
-    gboolean f32;
-} Means;
-
-static gboolean add_means(gpointer data, G_GNUC_UNUSED int64_t sample, guint i, const HnTensor *x, GError **error)
+static void add_means(Target *t, const HnTensor *x, gboolean f32)
 {
-    const Means *s = data;
-    Target *t = s->targets->pdata[i];
     const int axis = t->axis < 0 ? x->ndim + t->axis : t->axis;
-    (void)error;
     if (x->dtype != HN_F32 || axis < 0 || axis >= x->ndim || x->dims[axis] != t->channels ||
-        t->samples[!s->f32] == SAMPLES)
-        return TRUE;
+        t->samples[!f32] == SAMPLES)
+        return;
     int64_t inner = 1;
     for (int k = axis + 1; k < x->ndim; k++)
         inner *= x->dims[k];
     const int64_t outer = x->n / inner / t->channels;
-    float *means = (s->f32 ? t->want : t->got) + t->samples[!s->f32]++ * t->channels;
+    float *means = (f32 ? t->want : t->got) + t->samples[!f32]++ * t->channels;
     for (int64_t c = 0; c < t->channels; c++) {
         double sum = 0, squares = 0;
         for (int64_t o = 0; o < outer; o++) {
@@ -132,21 +125,77 @@ static gboolean add_means(gpointer data, G_GNUC_UNUSED int64_t sample, guint i, 
             }
         }
         means[c] = (float)(sum / (double)(outer * inner));
-        t->power += s->f32 ? squares / (double)x->n : 0;
+        t->power += f32 ? squares / (double)x->n : 0;
+    }
+}
+
+/* Integers between nodes of the quantized model that no later round changes. */
+typedef struct {
+    char *name;
+    HnTensor *sample[SAMPLES];
+} Border;
+
+static void border_free(gpointer data)
+{
+    Border *b = data;
+    for (int k = 0; k < SAMPLES; k++)
+        hn_tensor_unref(b->sample[k]);
+    g_free(b->name);
+    g_free(b);
+}
+
+/* A run of samples through a model: the f32 one, or what rounds have made of the quantized one. */
+typedef struct {
+    const HnCorrectOptions *o;
+    HnModel *model;
+    gboolean f32;
+    GPtrArray *now;   /* Target *, looked at */
+    GPtrArray *known; /* Border *, inputs of the model */
+    GPtrArray *found; /* Border *, looked at, too */
+    gsize bytes;      /* of all borders */
+} Run;
+
+static gboolean run_sample(Run *r, HnCapture *capture, int64_t sample, HnTensor **values, GError **error)
+{
+    g_autoptr(HnSample) s = hn_data_load(r->o->capture.data, r->o->capture.first + sample, error);
+    if (s == NULL)
+        return FALSE;
+    g_autofree HnTensor **in = g_new(HnTensor *, (gsize)s->n + r->known->len + 1);
+    HnSample with = *s;
+    with.in = in;
+    memcpy(in, s->in, (gsize)s->n * sizeof *in);
+    for (guint i = 0; i < r->known->len; i++)
+        in[with.n++] = ((const Border *)r->known->pdata[i])->sample[sample];
+    if (!hn_capture_run(capture, &with, values, error))
+        return FALSE;
+    for (guint i = 0; i < r->now->len; i++)
+        if (values[i] != NULL && values[i]->n > 0)
+            add_means(r->now->pdata[i], values[i], r->f32);
+    for (guint i = 0; i < r->found->len; i++) {
+        const HnTensor *x = values[r->now->len + i];
+        if (x == NULL || r->bytes + x->bytes > KEPT_BYTES)
+            continue;
+        r->bytes += x->bytes;
+        if ((((Border *)r->found->pdata[i])->sample[sample] = hn_tensor_copy(x, r->o->capture.budget, error)) == NULL)
+            return FALSE;
     }
     return TRUE;
 }
 
-static gboolean run_means(HnModel *m, GPtrArray *targets, gboolean f32, const HnCorrectOptions *o, GError **error)
+static gboolean run_means(Run *r, GError **error)
 {
+    const int64_t n = MIN(r->o->capture.n, SAMPLES);
     g_autoptr(GPtrArray) names = g_ptr_array_new();
-    Means s = { targets, f32 };
-    for (guint i = 0; i < targets->len; i++)
-        g_ptr_array_add(names, ((const Target *)targets->pdata[i])->name);
-    HnCaptureOptions some = o->capture;
-    some.n = MIN(some.n, SAMPLES);
-    g_autoptr(HnCapture) capture = hn_capture_new(m, names, &some, error);
-    return capture != NULL && hn_capture_all(capture, add_means, &s, error);
+    for (guint i = 0; i < r->now->len; i++)
+        g_ptr_array_add(names, ((const Target *)r->now->pdata[i])->name);
+    for (guint i = 0; i < r->found->len; i++)
+        g_ptr_array_add(names, ((const Border *)r->found->pdata[i])->name);
+    g_autofree HnTensor **values = g_new0(HnTensor *, names->len + 1);
+    g_autoptr(HnCapture) capture = hn_capture_new(r->model, names, &r->o->capture, error);
+    gboolean ok = capture != NULL;
+    for (int64_t k = 0; k < n && ok; k++)
+        ok = run_sample(r, capture, k, values, error);
+    return ok;
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -227,24 +276,85 @@ static gboolean set_shift(HnQuantPlan *p, const Target *t, HnCorrectLog *log, Hn
     return TRUE;
 }
 
-/* Targets of levels [from, to) behind all before them. */
-static gboolean correct_levels(HnQuantPlan *p, const GPtrArray *all, int from, int to, const HnCorrectOptions *o,
-                               HnCorrectLog *log, GError **error)
+/* Targets of all rounds, and what rounds leave to those behind them. */
+typedef struct {
+    const HnCorrectOptions *o;
+    GPtrArray *targets; /* Target * */
+    GHashTable *levels; /* their names -> 1 + level */
+    GHashTable *kept;   /* name -> Border * */
+    gsize bytes;
+} Rounds;
+
+static gboolean is_whole(const Border *b, int64_t n)
 {
-    g_autoptr(GPtrArray) now = g_ptr_array_new();
-    for (guint i = 0; i < all->len; i++) {
-        Target *t = all->pdata[i];
+    for (int64_t k = 0; b != NULL && k < n; k++)
+        if (b->sample[k] == NULL)
+            return FALSE;
+    return b != NULL;
+}
+
+/* What is known of earlier rounds is not computed again: integers become inputs. Those that are known behind this round
+ * are looked at in it, for as long as there is room. */
+static void find_borders(const Rounds *all, Run *r, int from)
+{
+    const int64_t n = MIN(all->o->capture.n, SAMPLES);
+    HnGraph *g = r->model->graph;
+    g_autofree int *level = g_new0(int, (gsize)r->model->n_values + 1); /* 1 + the highest of targets before a value */
+    g_autoptr(GPtrArray) cut = g_ptr_array_new();
+    for (guint i = 0; i < g->nodes->len; i++) {
+        HnNode *node = g->nodes->pdata[i];
+        HnValue *y = hn_node_out(node, 0);
+        g_autoptr(GPtrArray) reads = hn_node_reads(node);
+        int most = y != NULL ? GPOINTER_TO_INT(g_hash_table_lookup(all->levels, y->name)) : 0;
+        for (guint k = 0; k < reads->len; k++)
+            most = MAX(most, level[((const HnValue *)reads->pdata[k])->id]);
+        for (guint k = 0; k < node->out->len; k++)
+            if (node->out->pdata[k] != NULL)
+                level[((const HnValue *)node->out->pdata[k])->id] = most;
+        if (hn_op_find(node->domain, node->op_type) != &hn_op_quantizelinear || most > from ||
+            hn_value_is_weight(hn_node_in(node, 0)))
+            continue;
+        Border *b = g_hash_table_lookup(all->kept, y->name);
+        if (is_whole(b, n)) {
+            g_ptr_array_add(r->known, b);
+            g_ptr_array_add(cut, node);
+        } else if (b == NULL && r->bytes < KEPT_BYTES) {
+            b = g_new0(Border, 1);
+            b->name = g_strdup(y->name);
+            g_hash_table_insert(all->kept, b->name, b);
+            g_ptr_array_add(r->found, b);
+        }
+    }
+    for (guint i = 0; i < cut->len; i++) {
+        HnValue *y = hn_node_out(cut->pdata[i], 0);
+        hn_node_set_out(cut->pdata[i], 0, NULL);
+        hn_graph_remove_node(g, cut->pdata[i]);
+        hn_graph_add_input(g, y);
+    }
+}
+
+/* Targets of levels [from, to) behind all before them. */
+static gboolean correct_levels(HnQuantPlan *p, Rounds *all, int from, int to, HnCorrectLog *log, GError **error)
+{
+    g_autoptr(GPtrArray) now = g_ptr_array_new(), known = g_ptr_array_new(), found = g_ptr_array_new();
+    for (guint i = 0; i < all->targets->len; i++) {
+        Target *t = all->targets->pdata[i];
         if (t->level >= from && t->level < to)
             g_ptr_array_add(now, t);
     }
     if (now->len == 0)
         return TRUE;
-    HnModel *m = o->build(o->data, p, error);
-    gboolean ok = m != NULL && run_means(m, now, FALSE, o, error);
-    hn_model_free(m);
+    Run r = { .o = all->o, .now = now, .known = known, .found = found, .bytes = all->bytes };
+    r.model = all->o->build(all->o->data, p, error);
+    if (r.model != NULL && hn_budget_limit(all->o->capture.budget) == 0)
+        find_borders(all, &r, from);
+    gboolean ok = r.model != NULL && run_means(&r, error);
+    all->bytes = r.bytes;
+    log->known += known->len;
+    hn_model_free(r.model);
     log->rounds++;
     for (guint i = 0; i < now->len && ok; i++)
-        ok = set_shift(p, now->pdata[i], log, o->capture.budget, error);
+        ok = set_shift(p, now->pdata[i], log, all->o->capture.budget, error);
     return ok;
 }
 
@@ -265,12 +375,20 @@ gboolean hn_quant_correct(HnQuantPlan *p, const HnCorrectOptions *o, HnCorrectLo
     }
     if (targets->len == 0)
         return TRUE;
-    if (!run_means(f32, targets, TRUE, o, error))
+    g_autoptr(GPtrArray) none = g_ptr_array_new();
+    Run r = { .o = o, .model = f32, .f32 = TRUE, .now = targets, .known = none, .found = none };
+    if (!run_means(&r, error))
         return FALSE;
+    g_autoptr(GHashTable) of = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) kept = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, border_free);
+    for (guint i = 0; i < targets->len; i++)
+        g_hash_table_insert(of, ((Target *)targets->pdata[i])->name,
+                            GINT_TO_POINTER(1 + ((Target *)targets->pdata[i])->level));
+    Rounds all = { o, targets, of, kept, 0 };
     const int levels = f.deepest + 1, rounds = MIN(levels, ROUNDS);
     for (int i = 0; i < rounds; i++) {
         hn_progress_tell(o->capture.progress, "correcting biases", (guint64)i, (guint64)rounds);
-        if (!correct_levels(p, targets, levels * i / rounds, levels * (i + 1) / rounds, o, log, error))
+        if (!correct_levels(p, &all, levels * i / rounds, levels * (i + 1) / rounds, log, error))
             return FALSE;
     }
     log->before /= MAX(log->nodes, 1);

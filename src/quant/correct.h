@@ -14,6 +14,7 @@ typedef struct {
     guint nodes;   /* whose biases were corrected */
     guint rounds;  /* runs over the samples */
     double before; /* mean over nodes of (shift of the mean)^2 over the mean square of the output */
+    guint known;   /* integers between nodes that rounds began with, all rounds together */
 } HnCorrectLog;
 
 typedef struct {

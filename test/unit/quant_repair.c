@@ -371,6 +371,41 @@ static void test_bias(void)
     check_bias("opset 17\n%a = Abs(%x:f32[6,32])\n%1 = Gemm(%a, w:f32[32,8]=fill(1,0,0.1))\n%y = Atan(%1)\n", 1);
 }
 
+/* Rounds that begin with what earlier ones have found come to what whole runs come to, to the bit. */
+static void test_bias_again(void)
+{
+    const char *text =
+        "opset 17\n%a = Abs(%x:f32[1,8,10,10])\n%1 = Conv(%a, w:f32[16,8,3,3]=fill(1,0,0.1), b:f32[16])\n"
+        "%2 = Relu(%1)\n%3 = Conv(%2, v:f32[16,16,1,1]=fill(2,0,0.1))\n"
+        "%4 = Conv(%a, u:f32[16,8,3,3]=fill(3,0,0.1))\n%5 = Add(%3, %4)\n"
+        "%6 = Conv(%5, t:f32[4,16,1,1]=fill(4,0,0.1))\n%y = Atan(%6)\n";
+    g_autoptr(HnBudget) limited = hn_budget_new((gsize)1 << 30);
+    g_autoptr(GError) error = NULL;
+    HnCorrectLog log[2];
+    Case c[2];
+    for (int k = 0; k < 2; k++) {
+        case_init(&c[k], text, &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8);
+        hn_quant_plan_set_span(c[k].plan, "a", 0, 1);
+        HnCorrectOptions o = { .open = open_case, .build = build_case, .data = &c[k], .capture = c[k].samples };
+        o.capture.budget = k == 1 ? limited : NULL;
+        g_assert_true(hn_quant_correct(c[k].plan, &o, &log[k], &error));
+        g_assert_no_error(error);
+    }
+    g_assert_cmpuint(log[0].rounds, ==, 3);
+    g_assert_cmpuint(log[0].known, ==, 4);
+    g_assert_cmpuint(log[1].known, ==, 0);
+    g_assert_cmpuint(g_hash_table_size(c[0].plan->shifts), ==, 4);
+    GHashTableIter iter;
+    gpointer name, shift;
+    g_hash_table_iter_init(&iter, c[0].plan->shifts);
+    while (g_hash_table_iter_next(&iter, &name, &shift)) {
+        const HnTensor *one = shift, *other = g_hash_table_lookup(c[1].plan->shifts, name);
+        g_assert_cmpmem(one->data, one->bytes, other->data, other->bytes);
+    }
+    case_clear(&c[0]);
+    case_clear(&c[1]);
+}
+
 /* --- units -------------------------------------------------------------------------------------------------------- */
 
 /* Other units change weights and nothing that comes out; `free` classes may have others. */
@@ -709,6 +744,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/rounding/without", test_rounding_without);
     g_test_add_func("/quant/rounding/elsewhere", test_rounding_elsewhere);
     g_test_add_func("/quant/correct", test_bias);
+    g_test_add_func("/quant/correct/again", test_bias_again);
     g_test_add_func("/quant/units", test_units);
     g_test_add_func("/quant/units-memory", test_units_memory);
     g_test_add_func("/quant/equalize", test_equalize);
