@@ -69,6 +69,25 @@ static void test_strong(void)
     g_assert_cmpint(judge(3, dims, 1, none, none, &score), ==, HN_OUTPUT_NUMBERS); /* zeros say nothing of scores */
 }
 
+/* Numbers that stand for something else are no strong scores, and make the loss of others no smaller. */
+static void test_strong_beside_masks(void)
+{
+    const int64_t dims[] = { 1, 2, 20 };
+    double scores[2];
+    for (int masks = 0; masks < 2; masks++) {
+        float x[40], y[40];
+        HnOutputScore score;
+        for (int i = 0; i < 40; i++)
+            x[i] = y[i] = i == 0 ? 0.95F : i < 4 ? 0.9F : masks && i % 2 ? 1e9F : 0.1F;
+        for (int i = 1; i < 4; i++)
+            y[i] = 0.1F;
+        judge(3, dims, 1, x, y, &score);
+        scores[masks] = score.scores;
+    }
+    g_assert_cmpfloat(scores[0], >, 0.1);
+    g_assert_cmpfloat_with_epsilon(scores[1], scores[0], 1e-6);
+}
+
 /* [1,16,7]: a box in pixels, a score, and of two classes one, which count as products with the score. */
 static void test_gate(void)
 {
@@ -206,6 +225,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/score/beside", test_beside);
     g_test_add_func("/check/score/worst-sample", test_worst_sample);
     g_test_add_func("/check/score/strong", test_strong);
+    g_test_add_func("/check/score/strong/masks", test_strong_beside_masks);
     g_test_add_func("/check/score/gate", test_gate);
     g_test_add_func("/check/score/plain", test_plain);
     g_test_add_func("/check/score/unknown", test_unknown);
