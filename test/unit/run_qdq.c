@@ -324,6 +324,9 @@ static void check_named(const char *text, const char *kernel, int steps)
 #define PIXEL                                                                             \
     "%g = ReduceMax(%x) axes=[2,3] %r = QuantizeLinear(%g, rs:f32={0.03125}, rz:i8={3}) " \
     "%e = DequantizeLinear(%r, rs, rz) "
+#define PLACE                                                                           \
+    "%g = ReduceMax(%x) axes=[1] %r = QuantizeLinear(%g, rs:f32={0.03125}, rz:i8={3}) " \
+    "%e = DequantizeLinear(%r, rs, rz) "
 #define SMALL(v) "%p = QuantizeLinear(" v ", ps:f32={0.0625}, pz:i8={-10}) %y = DequantizeLinear(%p, ps, pz) }"
 
 /* Two tensors of bytes, or one with numbers. */
@@ -338,6 +341,8 @@ static void test_pairs(void)
     check_named(X QUANTIZED "%s = Add(%d, %d) " SMALL("%s"), kernel, 0); /* a function of one */
     check_named(X QUANTIZED PIXEL "%s = Mul(%d, %e) " SMALL("%s"), kernel, 1);
     check_named(X QUANTIZED PIXEL "%s = Sub(%e, %d) " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED PLACE "%s = Mul(%d, %e) " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED PLACE "%s = Sub(%d, %e) %t = Relu(%s) " SMALL("%t"), kernel, 1);
     check_named(X QUANTIZED "%s = Add(%d, c:f32[16,1,1]={1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8}) " SMALL("%s"),
                 kernel, 1);
     check_named(X QUANTIZED "%g = ReduceMax(%x) axes=[2,3] %s = Sub(%g, %d) " SMALL("%s"), kernel, 1);

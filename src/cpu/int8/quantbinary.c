@@ -38,54 +38,80 @@ AVX512 INLINE __m512 numbers_of(__m128i x, __m512 by, __m512 plus)
     return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x)), by), plus);
 }
 
-/* b: bytes, or NULL and `other` holds their numbers */
-AVX512 INLINE void wide_row(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
-                            const HnPairRow *p, const HnPairRow *q, const gboolean product)
+/* What all rows have in common */
+typedef struct {
+    __m512 by, plus, b_by, b_plus, lo, hi;
+    __m128i x_flip, b_flip;
+} WidePair;
+
+/* 16 elements, as whole numbers of steps */
+AVX512 INLINE __m512i wide_steps(const WidePair *w, __m128i x, __m128i b, __m512 c, const gboolean bytes,
+                                 const gboolean product)
 {
-    const __m512 by = _mm512_set1_ps(p->by), plus = _mm512_set1_ps(p->plus);
-    const __m512 b_by = _mm512_set1_ps(q->by), b_plus = _mm512_set1_ps(q->plus);
-    const __m512 lo = _mm512_set1_ps(p->lo), hi = _mm512_set1_ps(p->hi);
+    const __m512 a = numbers_of(_mm_xor_si128(x, w->x_flip), w->by, w->plus);
+    if (bytes)
+        c = numbers_of(_mm_xor_si128(b, w->b_flip), w->b_by, w->b_plus);
+    const __m512 sum = product ? _mm512_mul_ps(a, c) : _mm512_add_ps(a, c);
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(sum, w->lo), w->hi)); /* of NaN the second operand */
+}
+
+AVX512 INLINE void wide_rows(const HnPairRows *r, const HnPairRow *p, const HnPairRow *q, const gboolean bytes,
+                             const gboolean one, const gboolean product)
+{
+    const WidePair w = { .by = _mm512_set1_ps(p->by),
+                         .plus = _mm512_set1_ps(p->plus),
+                         .b_by = _mm512_set1_ps(q->by),
+                         .b_plus = _mm512_set1_ps(q->plus),
+                         .lo = _mm512_set1_ps(p->lo),
+                         .hi = _mm512_set1_ps(p->hi),
+                         .x_flip = _mm_set1_epi8((char)p->x_flip),
+                         .b_flip = _mm_set1_epi8((char)q->x_flip) };
     const __m512i zero = _mm512_set1_epi16((short)p->zero), y_flip = _mm512_set1_epi8((char)p->y_flip);
-    const __m128i x_flip = _mm_set1_epi8((char)p->x_flip), b_flip = _mm_set1_epi8((char)q->x_flip);
+    const __m512i zeros = _mm512_set1_epi32(p->zero);
     const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    for (int64_t i = 0; i < n; i += 64) {
-        const __mmask64 mask = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
-        __m512i v[4];
+    const __m128i none = _mm_setzero_si128();
+    for (int64_t row = 0; row < r->rows; row++) {
+        const uint8_t *x = r->a + row * r->a_pitch, *b = bytes ? r->b + row * r->b_pitch : NULL;
+        uint8_t *y = r->y + row * r->y_pitch;
+        const __m512 same = _mm512_set1_ps(one ? r->other[row] : 0);
+        int64_t i = 0;
+        for (; i + 64 <= r->n; i += 64) {
+            __m512i v[4];
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            const __mmask16 part = (__mmask16)(mask >> (16 * j));
-            const __m128i left = _mm_xor_si128(_mm_maskz_loadu_epi8(part, x + i + 16 * j), x_flip);
-            const __m512 a = numbers_of(left, by, plus);
-            const __m512 c =
-                b != NULL ? numbers_of(_mm_xor_si128(_mm_maskz_loadu_epi8(part, b + i + 16 * j), b_flip), b_by, b_plus)
-                          : _mm512_maskz_loadu_ps(part, other + i + 16 * j);
-            const __m512 sum = product ? _mm512_mul_ps(a, c) : _mm512_add_ps(a, c);
-            v[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(sum, lo), hi)); /* of NaN the second operand */
+            for (int j = 0; j < 4; j++) {
+                const int64_t at = i + 16 * j;
+                v[j] = wide_steps(&w, _mm_loadu_si128((const __m128i *)(const void *)(x + at)),
+                                  bytes ? _mm_loadu_si128((const __m128i *)(const void *)(b + at)) : none,
+                                  bytes || one ? same : _mm512_loadu_ps(r->other + at), bytes, product);
+            }
+            const __m512i low = _mm512_add_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+            const __m512i high = _mm512_add_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+            const __m512i all = _mm512_permutexvar_epi32(in_order, _mm512_packus_epi16(low, high));
+            _mm512_storeu_si512(y + i, _mm512_xor_si512(all, y_flip));
         }
-        const __m512i low = _mm512_add_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
-        const __m512i high = _mm512_add_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-        const __m512i bytes = _mm512_permutexvar_epi32(in_order, _mm512_packus_epi16(low, high));
-        _mm512_mask_storeu_epi8(y + i, mask, _mm512_xor_si512(bytes, y_flip));
+        for (; i < r->n; i += 16) {
+            const __mmask16 mask = (__mmask16)(r->n - i >= 16 ? 0xffff : (1u << (r->n - i)) - 1);
+            const __m512i v =
+                wide_steps(&w, _mm_maskz_loadu_epi8(mask, x + i), bytes ? _mm_maskz_loadu_epi8(mask, b + i) : none,
+                           bytes || one ? same : _mm512_maskz_loadu_ps(mask, r->other + i), bytes, product);
+            const __m128i some = _mm512_cvtepi32_epi8(_mm512_add_epi32(v, zeros));
+            _mm_mask_storeu_epi8(y + i, mask, _mm_xor_si128(some, _mm512_castsi512_si128(y_flip)));
+        }
     }
 }
 
-AVX512 static void wide_sums(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
-                             const HnPairRow *p, const HnPairRow *q)
-{
-    if (b != NULL)
-        wide_row(y, x, b, NULL, n, p, q, FALSE);
-    else
-        wide_row(y, x, NULL, other, n, p, q, FALSE);
-}
-
-AVX512 static void wide_products(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
-                                 const HnPairRow *p, const HnPairRow *q)
-{
-    if (b != NULL)
-        wide_row(y, x, b, NULL, n, p, q, TRUE);
-    else
-        wide_row(y, x, NULL, other, n, p, q, TRUE);
-}
+#define DEFINE_WIDE(name, product)                                                       \
+    AVX512 static void name(const HnPairRows *r, const HnPairRow *p, const HnPairRow *q) \
+    {                                                                                    \
+        if (r->b != NULL)                                                                \
+            wide_rows(r, p, q, TRUE, FALSE, product);                                    \
+        else if (r->one)                                                                 \
+            wide_rows(r, p, q, FALSE, TRUE, product);                                    \
+        else                                                                             \
+            wide_rows(r, p, q, FALSE, FALSE, product);                                   \
+    }
+DEFINE_WIDE(wide_sums, FALSE)
+DEFINE_WIDE(wide_products, TRUE)
 
 /* --- 32 at a time -------------------------------------------------------------------------------------------------
  */
@@ -139,18 +165,21 @@ AVX2 INLINE int64_t row_avx2(uint8_t *y, const uint8_t *x, const uint8_t *b, con
     return i;
 }
 
-#define DEFINE_ROWS(name, rest_bytes, product)                                                                     \
-    AVX2 static void name(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,           \
-                          const HnPairRow *p, const HnPairRow *q)                                                  \
-    {                                                                                                              \
-        float rest[8];                                                                                             \
-        const int64_t i =                                                                                          \
-            b != NULL ? row_avx2(y, x, b, NULL, n, p, q, product) : row_avx2(y, x, NULL, other, n, p, q, product); \
-        if (i == n)                                                                                                \
-            return;                                                                                                \
-        if (b != NULL)                                                                                             \
-            scale_bytes_avx2(rest, b + i, n - i, q->x_flip, q->by, q->plus);                                       \
-        rest_bytes(y + i, x + i, b != NULL ? rest : other + i, n - i, p);                                          \
+#define DEFINE_ROWS(name, rest_bytes, product)                                                              \
+    AVX2 static void name(const HnPairRows *r, const HnPairRow *p, const HnPairRow *q)                      \
+    {                                                                                                       \
+        float rest[8];                                                                                      \
+        for (int64_t row = 0; row < r->rows; row++) {                                                       \
+            const uint8_t *x = r->a + row * r->a_pitch, *b = r->b != NULL ? r->b + row * r->b_pitch : NULL; \
+            uint8_t *y = r->y + row * r->y_pitch;                                                           \
+            const int64_t i = b != NULL ? row_avx2(y, x, b, NULL, r->n, p, q, product)                      \
+                                        : row_avx2(y, x, NULL, r->other, r->n, p, q, product);              \
+            if (i == r->n)                                                                                  \
+                continue;                                                                                   \
+            if (b != NULL)                                                                                  \
+                scale_bytes_avx2(rest, b + i, r->n - i, q->x_flip, q->by, q->plus);                         \
+            rest_bytes(y + i, x + i, b != NULL ? rest : r->other + i, r->n - i, p);                         \
+        }                                                                                                   \
     }
 DEFINE_ROWS(few_sums, sum_bytes_avx2, FALSE)
 DEFINE_ROWS(few_products, product_bytes_avx2, TRUE)
@@ -341,59 +370,87 @@ typedef struct {
     int64_t a_pitch, b_pitch, y_pitch;
 } Run;
 
-static void combine(const Run *r, char *y, const uint8_t *a, const uint8_t *b, const float *other, int64_t n)
+/* Rows of bytes; `one` at the widest level only */
+static void combine_bytes(const Run *r, const HnPairRows *rows)
 {
-    typedef void (*BytesFn)(uint8_t *, const uint8_t *, const uint8_t *, const float *, int64_t, const HnPairRow *,
-                            const HnPairRow *);
-    typedef void (*NumbersFn)(float *, const uint8_t *, const float *, int64_t, const HnPairRow *);
+    typedef void (*BytesFn)(const HnPairRows *, const HnPairRow *, const HnPairRow *);
     static const BytesFn bytes[2][HN_LEVELS] = { { NULL, few_sums, wide_sums }, { NULL, few_products, wide_products } };
+    const Pair *p = r->p;
+    const int level = hn_cpu_level();
+    if (level > 0)
+        bytes[p->product][level](rows, &p->a, &p->b);
+    for (int64_t i = 0; level == 0 && i < rows->rows; i++)
+        (p->product ? product_bytes_plain : sum_bytes_plain)(rows->y + i * rows->y_pitch, rows->a + i * rows->a_pitch,
+                                                             rows->other, rows->n, &p->a);
+    if (r->s->table != NULL)
+        hn_int8_lut_rows(&p->map, rows->y, rows->y_pitch, rows->y, rows->y_pitch, rows->rows, rows->n);
+}
+
+/* The same, or rows of numbers. */
+static void combine(const Run *r, const HnPairRows *rows)
+{
+    typedef void (*NumbersFn)(float *, const uint8_t *, const float *, int64_t, const HnPairRow *);
     static const NumbersFn numbers[2][HN_LEVELS] = { HN_TABLE_OF_LEVELS(sum_numbers),
                                                      HN_TABLE_OF_LEVELS(product_numbers) };
     const Pair *p = r->p;
-    const int level = hn_cpu_level();
-    if (r->s->out[0].slot->tensor->dtype == HN_F32) {
-        numbers[p->product][level]((float *)(void *)y, a, other, n, &p->a);
+    if (r->s->out[0].slot->tensor->dtype != HN_F32) {
+        combine_bytes(r, rows);
         return;
     }
-    if (level > 0)
-        bytes[p->product][level]((uint8_t *)y, a, b, other, n, &p->a, &p->b);
-    else
-        (p->product ? product_bytes_plain : sum_bytes_plain)((uint8_t *)y, a, other, n, &p->a);
-    if (r->s->table != NULL)
-        hn_int8_lut_rows(&p->map, (uint8_t *)y, 0, (uint8_t *)y, 0, 1, n);
+    for (int64_t i = 0; i < rows->rows; i++)
+        numbers[p->product][hn_cpu_level()]((float *)(void *)(rows->y + i * rows->y_pitch), rows->a + i * rows->a_pitch,
+                                            rows->other, rows->n, &p->a);
 }
 
-/* n numbers of steps of b from element `at` on, or of that element alone */
-static void load_other(const Run *r, float *to, int64_t at, int64_t n)
+/* n numbers of steps of b from element `at` on. */
+static void load_numbers(const Run *r, float *to, int64_t at, int64_t n)
 {
     static void (*const bytes[HN_LEVELS])(float *, const uint8_t *, int64_t, uint8_t, float, float) =
         HN_TABLE_OF_LEVELS(scale_bytes);
     static void (*const numbers[HN_LEVELS])(float *, const float *, int64_t, float, float) =
         HN_TABLE_OF_LEVELS(scale_numbers);
     const HnPairRow *q = &r->p->b;
-    const int64_t of_b = r->p->one_b ? 1 : n;
     if (r->p->f32_b)
-        numbers[hn_cpu_level()](to, (const float *)(const void *)r->b + at, of_b, q->by, q->plus);
+        numbers[hn_cpu_level()](to, (const float *)(const void *)r->b + at, n, q->by, q->plus);
     else
-        bytes[hn_cpu_level()](to, (const uint8_t *)r->b + at, of_b, q->x_flip, q->by, q->plus);
+        bytes[hn_cpu_level()](to, (const uint8_t *)r->b + at, n, q->x_flip, q->by, q->plus);
+}
+
+/* The same, or n times that of one element. */
+static void load_other(const Run *r, float *to, int64_t at, int64_t n)
+{
+    load_numbers(r, to, at, r->p->one_b ? 1 : n);
     for (int64_t i = 1; i < n && r->p->one_b; i++)
         to[i] = to[0];
 }
 
-/* Elements [c, c + n) of rows [from, to) of an image; `other` is loaded once where they all meet the same. */
+/* Elements [c, c + n) of rows [from, to) of an image; as many rows at once as meet bytes, the same, or one each. */
 static void run_piece(const Run *r, int64_t image, int64_t from, int64_t to, int64_t c, int64_t n)
 {
     const Pair *p = r->p;
     const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
     const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && p->row_b > 0 && size == 1;
+    const gboolean each = hn_cpu_level() == 2 && p->one_b && p->row_b > 0 && r->b_pitch == 1 && size == 1;
+    const int64_t most = straight || p->row_b == 0 ? to - from : each ? PIECE : 1;
     float other[PIECE];
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = from, some; i < to; i += some) {
         const int64_t row = image * p->rows + i;
         const int64_t at = (image * p->image_b + i * p->row_b) * r->b_pitch + (p->one_b ? 0 : c);
-        if (!straight && (i == from || p->row_b > 0))
+        some = MIN(most, to - i);
+        if (each)
+            load_numbers(r, other, at, some);
+        else if (!straight)
             load_other(r, other, at, n);
-        combine(r, r->y + (gsize)(row * r->y_pitch + c) * size, r->a + row * r->a_pitch + c,
-                straight ? (const uint8_t *)r->b + at : NULL, straight ? NULL : other, n);
+        combine(r, &(HnPairRows){ .y = (uint8_t *)r->y + (gsize)(row * r->y_pitch + c) * size,
+                                  .a = r->a + row * r->a_pitch + c,
+                                  .b = straight ? (const uint8_t *)r->b + at : NULL,
+                                  .other = other,
+                                  .y_pitch = r->y_pitch * (int64_t)size,
+                                  .a_pitch = r->a_pitch,
+                                  .b_pitch = r->b_pitch,
+                                  .rows = some,
+                                  .n = n,
+                                  .one = each });
     }
 }
 
@@ -404,15 +461,16 @@ static void run_flat(const Run *r, int64_t from, int64_t to)
     const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
     const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && size == 1;
     float other[PIECE];
-    if (straight) {
-        combine(r, r->y + from, r->a + from, (const uint8_t *)r->b + from, NULL, to - from);
-        return;
-    }
-    for (int64_t i = from; i < to; i += PIECE) {
-        const int64_t n = MIN(PIECE, to - i);
-        if (i == from || !p->one_b)
+    for (int64_t i = from, n; i < to; i += n) {
+        n = straight ? to - from : MIN(PIECE, to - i);
+        if (!straight && (i == from || !p->one_b))
             load_other(r, other, p->one_b ? 0 : i, n);
-        combine(r, r->y + (gsize)i * size, r->a + i, NULL, other, n);
+        combine(r, &(HnPairRows){ .y = (uint8_t *)r->y + (gsize)i * size,
+                                  .a = r->a + i,
+                                  .b = straight ? (const uint8_t *)r->b + i : NULL,
+                                  .other = other,
+                                  .rows = 1,
+                                  .n = n });
     }
 }
 

@@ -10,3 +10,13 @@ typedef struct {
     int zero;
     uint8_t x_flip, y_flip;
 } HnPairRow;
+
+/* Rows of n bytes, which are so far apart. b: bytes, or NULL and `other` holds numbers of steps: of all elements of
+ * each row, or (`one`) one for each row. */
+typedef struct {
+    uint8_t *y;
+    const uint8_t *a, *b;
+    const float *other;
+    int64_t y_pitch, a_pitch, b_pitch, rows, n;
+    int one;
+} HnPairRows;
