@@ -263,7 +263,7 @@ __attribute__((target("avx2"))) static void interleave_three(char *restrict y, c
         }                                                                                                 \
         NARROW(T)                                                                                         \
         if (me < 0 || ne < 0) {                                                                           \
-            EDGE(T, 0, b->m, 0, b->n)                                                                     \
+            tile_##T(y, x, b);                                                                            \
             return;                                                                                       \
         }                                                                                                 \
         for (int64_t jb = 0; jb < b->m; jb += LINE / size)                                                \

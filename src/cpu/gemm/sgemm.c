@@ -6,6 +6,9 @@
 #include "cpu/sparse/sparse_product.h"
 #include "op/index.h"
 
+#define HN_LOOPS "cpu/gemm/sgemm_loops.h"
+#include "base/every_level.h"
+
 #define SMALL_FLOPS 1e4
 
 /* --- small products ----------------------------------------------------------------------------------------------- */
@@ -16,16 +19,6 @@ static double flops_of(const HnMatrices *m)
     for (int i = 0; i < m->ndim; i++)
         flops *= (double)m->y[i];
     return flops;
-}
-
-/* y[n] += sum over k of a[k * as] * b[k * bs + n] */
-static void add_rows(float *restrict y, const float *a, int64_t as, const float *b, int64_t bs, int64_t k, int64_t n)
-{
-    for (; k > 0; k--, a += as, b += bs) {
-        const float v = *a;
-        for (int64_t j = 0; j < n; j++)
-            y[j] += v * b[j];
-    }
 }
 
 #define LANES 8
@@ -47,6 +40,8 @@ static float dot(const float *a, int64_t as, const float *b, int64_t bs, int64_t
 
 static void small_matrix(const HnMatrices *m, const float *a, const float *b, const float *bias, float *y)
 {
+    static void (*const add_rows[])(float *restrict, const float *, int64_t, const float *, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(add_rows);
     const int r = m->ndim - 2, c = m->ndim - 1;
     const int64_t rows = m->y[r], n = m->y[c], k = m->a[c];
     for (int64_t i = 0; i < rows; i++, y += n, a += m->a_strides[r]) {
@@ -55,7 +50,7 @@ static void small_matrix(const HnMatrices *m, const float *a, const float *b, co
         else
             memset(y, 0, (gsize)n * sizeof *y);
         if (m->b_strides[c] == 1 && n > 1)
-            add_rows(y, a, m->a_strides[c], b, m->b_strides[r], k, n);
+            add_rows[hn_cpu_level()](y, a, m->a_strides[c], b, m->b_strides[r], k, n);
         else
             for (int64_t j = 0; j < n; j++)
                 y[j] += dot(a, m->a_strides[c], b + j * m->b_strides[c], m->b_strides[r], k);
