@@ -8,7 +8,6 @@
  */
 #include "cpu/conv/conv_planar.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "cpu/conv/turned.h"
@@ -24,6 +23,7 @@
 #define MOST_CHANNELS 64         /* of the result, and of a source whose rows may be long */
 #define MOST_LINES (192 * 1024)  /* floats of rows of more channels, for one row of outputs */
 #define BLOCK_FLOATS (48 * 1024) /* of the copied source, in the second cache */
+#define MARGIN 1.2               /* what two estimates may be wrong by */
 #define FEW 4                    /* channels of a source whose rows conv_gemm.c copies */
 #define SLACK 64                 /* floats behind the copied source that tiles read, and do not use */
 
@@ -149,10 +149,13 @@ static double cycles_of(const HnStep *s, const HnConvPlan *plan, const HnWindowA
     return planar_cycles(plan, w) + before * in + (s->in[0].slot->layout != NULL ? out : out / 2);
 }
 
-double hn_conv_planar_cycles(const HnStep *s, const HnConvPlan *plan)
+gboolean hn_conv_planar_beats(const HnStep *s, const HnConvPlan *plan, double products)
 {
     HnWindowAxis h, w;
-    return refusal(s, plan, &h, &w) == NULL ? cycles_of(s, plan, &h, &w) : INFINITY;
+    if (refusal(s, plan, &h, &w) != NULL)
+        return FALSE;
+    const double pixels = (double)(plan->batch * plan->y_plane), each = 2.0 * lanes(); /* products of a cycle */
+    return cycles_of(s, plan, &h, &w) * each * pixels * MARGIN < products;
 }
 
 static const char *planar_reject(const HnStep *s)

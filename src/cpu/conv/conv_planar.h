@@ -10,10 +10,8 @@
 
 extern const HnKernel hn_cpu_conv_planar;
 
-/* Cycles that it takes for a result's pixel, an estimate, where other kernels compute HN_PLANAR_PRODUCTS vectors of
- * products in each; infinite where it takes no such step. */
-#define HN_PLANAR_PRODUCTS 2
-double hn_conv_planar_cycles(const HnStep *s, const HnConvPlan *plan);
+/* It takes such a step, and less than the time of so many products of the instruction level, surely. */
+gboolean hn_conv_planar_beats(const HnStep *s, const HnConvPlan *plan, double products);
 
 #define HN_PLANAR_OC 6 /* output channels of a tile, at most */
 #define HN_PLANAR_NV 4 /* vectors of columns, at most */

@@ -39,8 +39,7 @@
 #define MAX_SIDE 8
 #define NEAR_PIXELS 16 /* outputs that are in the first cache still */
 #define MAX_TAPS 25
-#define ROWS_MARGIN 1.2 /* what two estimates may be wrong by */
-#define PACK_ROWS 8     /* input channels at a time: points lie far apart, in the same few lines of a cache */
+#define PACK_ROWS 8 /* input channels at a time: points lie far apart, in the same few lines of a cache */
 #define PACK_PITCH (PACK_ROWS * HN_GEMM_KERNEL_MAX_COLS + 16)
 
 typedef void (*OutFn)(const HnWinogradOut *o);
@@ -195,15 +194,6 @@ double hn_winograd_gain(const HnConvPlan *p)
     return cost_of(p, axis, NULL) / cost_of(p, axis, f);
 }
 
-/* For want of output channels (cpu/conv/conv_planar.h) */
-static gboolean rows_are_faster(const HnStep *s, const HnConvPlan *p, const Form *f)
-{
-    HnWindowAxis axis[2];
-    axes_of(p, axis);
-    const double each = HN_PLANAR_PRODUCTS * costs[hn_cpu_level()].lanes, pixels = (double)(p->batch * p->y_plane);
-    return hn_conv_planar_cycles(s, p) * each * pixels * ROWS_MARGIN < cost_of(p, axis, f);
-}
-
 static gsize weight_bytes(const HnConvPlan *p, const Form *f)
 {
     return (gsize)(points_of(f) * hn_gemm_kernel_packed(p->in_channels, p->out_channels)) * sizeof(float);
@@ -213,7 +203,7 @@ static const char *reject(const HnStep *s, HnConvKind kind)
 {
     const HnTensor *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     HnConvPlan plan;
-    HnWindowAxis depth;
+    HnWindowAxis depth, axis[2];
     const char *reason = hn_conv_reject(s, kind, kind == HN_CONV_PLAIN ? 3 : 2, &plan);
     if (reason != NULL)
         return reason;
@@ -236,7 +226,8 @@ static const char *reject(const HnStep *s, HnConvKind kind)
     const gsize limit = hn_budget_limit(s->budget);
     if (form == NULL)
         return "other taps than 3x3, 5x5, or 3, 5 or 7 along one axis, or a direct convolution is as fast";
-    if (kind == HN_CONV_PLAIN && plan.n == n && rows_are_faster(s, &plan, form))
+    axes_of(&plan, axis);
+    if (kind == HN_CONV_PLAIN && plan.n == n && hn_conv_planar_beats(s, &plan, cost_of(&plan, axis, form)))
         return "rows of columns are faster";
     if (limit > 0 && weight_bytes(&plan, form) > (limit - hn_budget_used(s->budget)) / 2)
         return "transformed weights take too much of the memory that is left";
