@@ -38,11 +38,16 @@ static void selu_bind(HnBind *b, void *params)
     p->b = (double)hn_bind_float(b, "gamma", b->version < 6 ? 1.0507f : 1.05070102214813232421875f);
 }
 
-static void gelu_bind(HnBind *b, void *params)
+gboolean hn_activation_gelu_tanh(HnBind *b)
 {
     static const char *const words[] = { "none", "tanh", NULL };
+    return hn_bind_word(b, "approximate", words, 0) == 1;
+}
+
+static void gelu_bind(HnBind *b, void *params)
+{
     HnActivation *p = params;
-    p->tanh = hn_bind_word(b, "approximate", words, 0) == 1;
+    p->tanh = hn_activation_gelu_tanh(b);
 }
 
 /* log(1 + exp(v)) without overflow */
@@ -140,20 +145,16 @@ DEFINE_GRAD(softplus, "dy * Sigmoid(x)")
 DEFINE_GRAD(softsign, "dy * (1 - Abs(y)) * (1 - Abs(y))")
 DEFINE_GRAD(thresholdedrelu, "Where(x > a, dy, 0)")
 
-/* Phi(x) + x phi(x), or the same of the approximation by tanh */
 static void gelu_grad(HnTape *t)
 {
     const HnActivation *p = t->params;
     if (!hn_tape_needs(t, 0))
         return;
-    if (!p->tanh) {
-        HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0) };
-        hn_tape_give(t, 0, hn_node_out(hn_build_node(t->build, "GeluGrad", HN_DOMAIN_INTERNAL, 2, in, 1), 0));
-        return;
-    }
-    t->number[0] = 0.79788456080286535588;
-    HnValue *th = hn_tape_calc(t, "Tanh(x * (a + a * 0.044715 * x * x))", NULL);
-    hn_tape_give(t, 0, hn_tape_calc(t, "dy * 0.5 * (1 + p + x * (1 - p * p) * (a + a * 0.134145 * x * x))", &th));
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0) };
+    HnNode *n = hn_build_node(t->build, "GeluGrad", HN_DOMAIN_INTERNAL, 2, in, 1);
+    if (p->tanh)
+        hn_node_set_string(n, "approximate", "tanh");
+    hn_tape_give(t, 0, hn_node_out(n, 0));
 }
 
 /* With t = tanh(softplus(x)): t + x (1 - t^2) sigmoid(x). */

@@ -9,3 +9,6 @@ typedef struct {
     double a, b;   /* alpha; beta, gamma or bias */
     gboolean tanh; /* Gelu: the approximation */
 } HnActivation;
+
+/* Does the attribute `approximate` of Gelu, and of its gradient, say tanh? */
+gboolean hn_activation_gelu_tanh(HnBind *b);

@@ -334,9 +334,11 @@ static int add_node(Compiler *c, const HnNode *n, const int *arg)
         return add_fn(c, f, arg[0]);
     if (r.how == WITH_BOUNDS)
         return add_clip(c, arg, n_in);
+    const HnActivation *p = n->params;
+    const HnElementCode code = r.code == HN_DO_gelugrad && p->tanh ? HN_DO_gelugrad_tanh : r.code;
     int y = arg[0];
     for (int i = 1; i < n_in; i++)
-        y = add_pair(c, r.code, y, arg[i]);
+        y = add_pair(c, code, y, arg[i]);
     return y;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cpu/core/half_rows.h"
 #include "cpu/elementwise/unary.h"
+#include "op/activation.h"
 #include "op/elementwise.h"
 #include "op/index.h"
 
@@ -52,9 +53,10 @@ static const Rows rows_of[] = {
     { &hn_op_bitwiseor, { BITS(bits_or) } },
     { &hn_op_bitwisexor, { BITS(bits_xor) } },
 };
-/* Mod is two operators, by its attribute. Floor of floats is ref's. */
+/* Mod is two operators, by its attribute, and the gradient of Gelu, too. Floor of floats is ref's. */
 static const Rows mod_rows = { &hn_op_mod, { [I32] = T(mod_i32), [I64] = T(mod_i64) } };
 static const Rows rem_rows = { &hn_op_mod, { NUMBERS(rem) } };
+static const Rows tanh_rows = { &hn_op_gelugrad, { [F32] = T(gelugrad_tanh_f32) } };
 
 HnRowFn hn_broadcast_pair(HnElementCode code)
 {
@@ -103,21 +105,23 @@ static int type_index(HnDtype d)
     }
 }
 
-static HnRowFn rows_for(const HnOp *op, int type)
+static const Rows *rows_for(const HnStep *s)
 {
-    for (guint i = 0; type >= 0 && i < G_N_ELEMENTS(rows_of); i++)
-        if (op == rows_of[i].op)
-            return rows_of[i].fns[type][hn_cpu_level()];
+    if (s->op == &hn_op_mod)
+        return ((const HnBinary *)s->params)->mode == 1 ? &rem_rows : &mod_rows;
+    if (s->op == &hn_op_gelugrad && ((const HnActivation *)s->params)->tanh)
+        return &tanh_rows;
+    for (guint i = 0; i < G_N_ELEMENTS(rows_of); i++)
+        if (s->op == rows_of[i].op)
+            return &rows_of[i];
     return NULL;
 }
 
 static HnRowFn row_fn(const HnStep *s)
 {
-    const HnDtype d = hn_cpu_in(s, 0)->dtype;
-    const int type = type_index(d);
-    if (s->op != &hn_op_mod)
-        return rows_for(s->op, type);
-    return type < 0 ? NULL : (((const HnBinary *)s->params)->mode == 1 ? rem_rows : mod_rows).fns[type][hn_cpu_level()];
+    const int type = type_index(hn_cpu_in(s, 0)->dtype);
+    const Rows *rows = rows_for(s);
+    return type < 0 || rows == NULL ? NULL : rows->fns[type][hn_cpu_level()];
 }
 
 /* Operators of old opsets and PRelu of them lay the second operand against other axes. */

@@ -4,9 +4,12 @@
  */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cpu/core/cpu_level.h"
 #include "cpu/core/vecmath.h"
+
+#define GRADIENTS 64 /* that are looked at before their slopes are computed */
 
 #define ROW(name, T, Z, EXPR)                                                                                  \
     static HN_TARGET void HN_V(name)(void *to, const void *left, const void *right, int64_t n, int sx, int sy) \
@@ -80,7 +83,36 @@ EXTREME(min, <)
 
 ROW(prelu_f32, float, float, p >= 0 ? p : p * q)
 ROW(pow_f32, float, float, powf(p, q))
-ROW(gelugrad_f32, float, float, p *HN_V(gelu_slope)(q))
+ROW(gelugrad_all, float, float, p *HN_V(gelu_slope)(q))
+ROW(gelugrad_tanh_all, float, float, p *HN_V(gelu_tanh_slope)(q))
+
+/* Where a gradient is 0 for some time, as behind a maximum over many elements, no slope is computed. */
+#define WHERE_NOT_0(name)                                                                                            \
+    static HN_TARGET void HN_V(name##_f32)(void *to, const void *left, const void *right, int64_t n, int sx, int sy) \
+    {                                                                                                                \
+        if (sx == 0) {                                                                                               \
+            HN_V(name##_all)(to, left, right, n, sx, sy);                                                            \
+            return;                                                                                                  \
+        }                                                                                                            \
+        float *z = to;                                                                                               \
+        const float *x = left, *y = right;                                                                           \
+        for (int64_t i = 0, m; i < n; i += m) {                                                                      \
+            uint32_t any = 0;                                                                                        \
+            m = n - i < GRADIENTS ? n - i : GRADIENTS;                                                               \
+            for (int64_t k = 0; k < m; k++) {                                                                        \
+                uint32_t bits;                                                                                       \
+                memcpy(&bits, x + i + k, sizeof bits);                                                               \
+                any |= bits;                                                                                         \
+            }                                                                                                        \
+            if ((any & 0x7fffffffu) != 0)                                                                            \
+                HN_V(name##_all)(z + i, x + i, y + (sy != 0 ? i : 0), m, sx, sy);                                    \
+            else                                                                                                     \
+                memset(z + i, 0, (size_t)m * sizeof *z);                                                             \
+        }                                                                                                            \
+    }
+WHERE_NOT_0(gelugrad)
+WHERE_NOT_0(gelugrad_tanh)
+#undef WHERE_NOT_0
 
 #define COMPARE(name, OP)                     \
     ROW(name##_f32, float, uint8_t, p OP q)   \
@@ -102,6 +134,7 @@ ROW(xor_bool, uint8_t, uint8_t, (p != 0) != (q != 0))
 ROW(not_bool, uint8_t, uint8_t, ((void)q, p == 0))
 
 #undef ROW
+#undef GRADIENTS
 #undef ARITHMETIC
 #undef DIVIDE
 #undef REMAINDER

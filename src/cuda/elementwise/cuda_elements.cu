@@ -208,6 +208,7 @@ constexpr bool is_long(int code)
     case HN_DO_elu:
     case HN_DO_gelu:
     case HN_DO_gelugrad:
+    case HN_DO_gelugrad_tanh:
     case HN_DO_pow:
     case HN_DO_power:
     case HN_DO_selu:

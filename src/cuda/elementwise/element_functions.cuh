@@ -93,6 +93,14 @@ __device__ __forceinline__ float hn_do_gelugrad(float p, float q)
     return p * (normcdff(v) + 0.398942280f * v * expf(-0.5f * v * v));
 }
 
+/* The same of v s with s = sigmoid(2 u), as in gelu_tanh; beyond 10 s is 0 or 1. */
+__device__ __forceinline__ float hn_do_gelugrad_tanh(float p, float q)
+{
+    const float v = hn_limited(q, -10.0f, 10.0f), z = v * v;
+    const float s = hn_do_sigmoid(2.0f * (z * 0.0356774081f + 0.797884561f) * v, 0, 0);
+    return p * (s + v * (z * 0.214064449f + 1.59576912f) * s * (1.0f - s));
+}
+
 PAIR(equal, p == q ? 1.0f : 0.0f)
 PAIR(greater, p > q ? 1.0f : 0.0f)
 PAIR(greaterorequal, p >= q ? 1.0f : 0.0f)
