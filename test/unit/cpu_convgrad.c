@@ -48,6 +48,11 @@ static void judge(const Layer *l)
 #define WEIGHTS(x, dy, w, attrs) \
     "%x:f32[" x "], %d:f32[" dy "]) -> (%dw, %db) { %dw, %db = hone::ConvWeightGrad(%x, %d, w:f32[" w "]) " attrs
 
+/* The same where half of dy's pixels are 0, as z of one channel says. */
+#define SOME_WEIGHTS(x, dy, z, w, attrs)                                                                          \
+    "%x:f32[" x "], %a:f32[" dy "], %z:f32[" z "]) -> (%dw, %db) { %r = Relu(%z) %s = Sign(%r) %d = Mul(%a, %s) " \
+    "%dw, %db = hone::ConvWeightGrad(%x, %d, w:f32[" w "]) " attrs
+
 /* Sums that are cut into parts, and such that threads share by tiles. */
 static void test_weights(void)
 {
@@ -66,6 +71,14 @@ static void test_weights(void)
         { WEIGHTS("1,200,5,5", "1,200,5,5", "200,1,5,5", "group=200 pads=[2,2,2,2]"), "cpu.convweightgrad_depthwise" },
         { WEIGHTS("2,16,5000", "2,24,2500", "24,16,5", "strides=[2] pads=[2,2]"), "cpu.convweightgrad" },
         { WEIGHTS("4,40,130", "4,60,128", "60,40,5", "pads=[1,1] few=1"), "cpu.convweightgrad_few" },
+        { SOME_WEIGHTS("8,16,20,20", "8,24,16,18", "8,1,16,18", "24,16,3,3", "dilations=[2,1]"), "cpu.convweightgrad" },
+        { SOME_WEIGHTS("8,24,16,16", "8,40,16,16", "8,1,16,16", "40,24,1,1", ""), "cpu.convweightgrad" },
+        { SOME_WEIGHTS("2,16,5000", "2,24,2500", "1,1,2500", "24,16,5", "strides=[2] pads=[2,2]"),
+          "cpu.convweightgrad" },
+        { SOME_WEIGHTS("2,9,7,8,9", "2,12,4,6,9", "2,1,4,6,9", "12,9,3,3,3", "strides=[2,1,1] pads=[1,0,1,1,0,1]"),
+          "cpu.convweightgrad" },
+        { SOME_WEIGHTS("8,32,9,9", "8,64,5,5", "8,1,5,5", "64,8,3,3", "group=4 strides=[2,2] pads=[1,1,1,1]"),
+          "cpu.convweightgrad" },
     };
     for (guint i = 0; i < G_N_ELEMENTS(layers); i++)
         judge(&layers[i]);

@@ -4,6 +4,9 @@
  * matrices that are read as they lie, without packing. Lines of pixels are given by pointers, each tap has those that
  * do not look at padding.
  *
+ * Pixels of which all of dy is 0, as behind a maximum over all pixels or in padding, are left out where they are many:
+ * the others of a block become lines of one pixel each.
+ *
  * A source of few channels (images) would give small products: its lines are copied with their padding, and the taps
  * of one kernel row, adjacent in memory, become one row.
  */
@@ -21,8 +24,14 @@
 #define ROUND HN_WEIGHT_GRAD_ROUND
 #define MAX_PARTS 32
 #define PART_FLOPS 4e6
+#define DENSE 0.75 /* share of pixels that are not 0 above which all are taken */
 
 enum { D, H, W };
+
+/* An output pixel. */
+typedef struct {
+    int64_t line, column;
+} Pixel;
 
 typedef struct {
     HnConvPlan plan;
@@ -34,7 +43,7 @@ typedef struct {
     int64_t rows, cols, pitch;
     int64_t tiles; /* of a product */
     HnWeightGradCut cut;
-    int64_t block;              /* lines at a time */
+    int64_t block, pixels;      /* lines at a time, and pixels of these at most */
     int64_t copy_line, part;    /* floats of a copied line; of the sums of a part */
     int64_t line_bytes, thread; /* bytes: pointers of a thread; all scratch of it */
     int threads;
@@ -218,10 +227,11 @@ static void measure(WeightGrad *c, double bytes, double flops)
     const int64_t pixels = CLAMP(NEAR_FLOATS / (c->depth + p->out_channels), LEAST_PIXELS, MOST_PIXELS);
     c->cut = hn_weight_grad_cut(p, c->axis, pixels, bytes, flops, c->part);
     c->block = c->cut.across > 1 ? 1 : MIN(MAX(1, pixels / w->out), c->cut.lines);
-    c->line_bytes = (2 * c->block * (int64_t)sizeof(float *) + 63) / 64 * 64;
+    const int64_t columns = (w->out + c->cut.across - 1) / c->cut.across;
+    c->pixels = c->block * columns;
+    c->line_bytes = (c->pixels * (int64_t)(2 * sizeof(float *) + sizeof(Pixel)) + 63) / 64 * 64;
     int64_t copied = 0;
     if (c->copied) {
-        const int64_t columns = (w->out + c->cut.across - 1) / c->cut.across;
         c->copy_line = (((columns - 1) * w->stride + w->kernel) * p->in_channels + ROUND - 1) / ROUND * ROUND;
         copied = c->block * (h->stride + (h->kernel - 1) * h->dilation) * c->copy_line;
     }
@@ -261,6 +271,8 @@ typedef struct {
 typedef struct {
     const float **x, **dy;
     float *copy;
+    Pixel *some;    /* those that are not 0 */
+    int64_t n_some; /* -1: all are taken */
     int64_t from, to, begin, end;
     int64_t lines, first; /* of a tap: lines, and the first output of each */
     int64_t n;
@@ -290,6 +302,39 @@ static void find_lines(const Run *r, Block *b, int64_t kd, int64_t kh, int64_t k
                 image++;
             }
         }
+    }
+}
+
+/* Looks for the pixels that are not 0. */
+static void find_pixels(const Run *r, Block *b)
+{
+    const HnWindowAxis *w = &r->c->axis[W];
+    const int64_t channels = r->c->plan.group * r->c->plan.out_channels;
+    const int64_t most = (int64_t)(DENSE * (double)((b->to - b->from) * (b->end - b->begin)));
+    b->n_some = 0;
+    for (int64_t line = b->from; line < b->to && b->n_some <= most; line++)
+        for (int64_t column = b->begin; column < b->end; column++)
+            if (hn_weight_grad_next(r->dy + (line * w->out + column) * r->y_pitch, 0, channels) < channels)
+                b->some[b->n_some++] = (Pixel){ line, column };
+    if (b->n_some > most)
+        b->n_some = -1;
+}
+
+/* As find_lines(), of the pixels that are not 0. */
+static void find_some(const Run *r, Block *b, int64_t kd, int64_t kh, int64_t kw)
+{
+    const HnWindowAxis *d = &r->c->axis[D], *h = &r->c->axis[H], *w = &r->c->axis[W];
+    b->n = 1;
+    b->lines = 0;
+    for (int64_t i = 0; i < b->n_some; i++) {
+        const int64_t line = b->some[i].line, column = b->some[i].column;
+        const int64_t oh = line % h->out, od = line / h->out % d->out, image = line / h->out / d->out;
+        const int64_t id = od * d->stride + kd * d->dilation - d->pad, ih = oh * h->stride + kh * h->dilation - h->pad;
+        const int64_t iw = column * w->stride + kw * w->dilation - w->pad;
+        if (id < 0 || id >= d->in || ih < 0 || ih >= h->in || iw < 0 || iw >= w->in)
+            continue;
+        b->x[b->lines] = r->x + (((image * d->in + id) * h->in + ih) * w->in + iw) * r->x_pitch;
+        b->dy[b->lines++] = r->dy + (line * w->out + column) * r->y_pitch;
     }
 }
 
@@ -368,6 +413,8 @@ static void run_block(const Run *r, Block *b, float *sums, int share, int shares
     const int64_t from = all * share / shares, to = all * (share + 1) / shares;
     if (c->copied)
         copy_lines(r, b);
+    else
+        find_pixels(r, b);
     for (int64_t k = 0; k < c->segments; k++) {
         gboolean found = c->copied;
         for (int64_t g = 0; g < p->group; g++) {
@@ -375,7 +422,8 @@ static void run_block(const Run *r, Block *b, float *sums, int share, int shares
             if (lo >= hi)
                 continue;
             if (!found)
-                find_lines(r, b, k / w->kernel / h->kernel, k / w->kernel % h->kernel, k % w->kernel);
+                (b->n_some < 0 ? find_lines : find_some)(r, b, k / w->kernel / h->kernel, k / w->kernel % h->kernel,
+                                                         k % w->kernel);
             found = TRUE;
             run_tiles(r, b, sums, g, k, lo, hi);
         }
@@ -394,7 +442,8 @@ static void run_part(const Run *r, int64_t part, char *scratch, int share, int s
     const int64_t across = c->cut.across, units = c->cut.lines * across;
     const int64_t from = units * part / c->cut.parts, to = units * (part + 1) / c->cut.parts;
     Block b = { .x = (const float **)(gpointer)scratch, .copy = (float *)(gpointer)(scratch + c->line_bytes) };
-    b.dy = b.x + c->block;
+    b.dy = b.x + c->pixels;
+    b.some = (Pixel *)(gpointer)(b.dy + c->pixels);
     for (int64_t at = from; at < to; at += c->block) {
         b.fresh = at == from;
         b.from = at / across;

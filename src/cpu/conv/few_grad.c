@@ -53,8 +53,7 @@ static Few *few_new(const HnConvPlan *plan)
     return f;
 }
 
-/* The first of row[i] ... row[n - 1] that is not 0; n: none. */
-static int64_t next_of(const float *row, int64_t i, int64_t n)
+int64_t hn_weight_grad_next(const float *row, int64_t i, int64_t n)
 {
     for (; i + 8 <= n; i += 8) {
         guint64 bits[4];
@@ -126,9 +125,9 @@ static void run_sample(const Run *r, int64_t sample, int64_t from, int64_t to, T
     for (int64_t d = 0; d < a[D].out; d++)
         for (int64_t h = 0; h < a[H].out; h++)
             for (int64_t w = 0; w < a[W].out; w++, row += r->y_pitch) {
-                int64_t o = next_of(row, from, to);
+                int64_t o = hn_weight_grad_next(row, from, to);
                 const int n = o < to ? taps_of(r->f, d, h, w, taps) : 0;
-                for (; o < to; o = next_of(row, o + 1, to)) {
+                for (; o < to; o = hn_weight_grad_next(row, o + 1, to)) {
                     if (r->dx != NULL)
                         add_source(r, sample, o, row[o], taps, n);
                     else

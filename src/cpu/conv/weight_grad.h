@@ -35,6 +35,9 @@ int64_t hn_weight_grad_parts(int64_t units, double bytes, double flops, int64_t 
 /* Adds elements [from, to) of all parts, which lie `pitch` floats apart, into those of part 0. */
 void hn_weight_grad_join(float *sums, int64_t parts, int64_t pitch, int64_t from, int64_t to);
 
+/* The first of row[i] ... row[n - 1] that is not 0; n: none. */
+int64_t hn_weight_grad_next(const float *row, int64_t i, int64_t n);
+
 /* n pixels of a line from column `first` on, `channels` of each, side by side; zeros where the line, of `in` pixels
  * that lie `pitch` apart, has none. line NULL: zeros alone. */
 void hn_weight_grad_copy(float *to, int64_t channels, const float *line, int64_t pitch, int64_t in, int64_t first,
