@@ -439,6 +439,14 @@ HnData *hn_tool_open_samples(HnContext *ctx, HnModel *m, char **given, const HnT
     return hn_tool_open_fed_data(ctx, m, given, from, path, source, inputs, n, &o, error);
 }
 
+void hn_tool_warn_copies(HnContext *ctx, const char *source, int64_t copies)
+{
+    if (copies == 1)
+        hn_context_warn(ctx, "a sample of '%s' is the copy of another, and is left out", source);
+    else if (copies > 1)
+        hn_context_warn(ctx, "%" PRId64 " samples of '%s' are copies of others, and are left out", copies, source);
+}
+
 /* --- -v ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -129,6 +129,8 @@ HnData *hn_tool_open_samples(HnContext *ctx, HnModel *m, char **given, const HnT
                              const char *source, HnShapes *shapes, GError **error);
 /* That warning, and what -v says. */
 void hn_tool_note_media(HnContext *ctx, const HnMediaTarget *t);
+/* Warns of samples of `source` that are left out since they are copies of others; none: nothing is said. */
+void hn_tool_warn_copies(HnContext *ctx, const char *source, int64_t copies);
 
 /* The values of --input: tensors for some graph inputs, initializers among them. */
 typedef struct {

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "check/recipe.h"
+#include "data/distinct.h"
 #include "hone_distill.h"
 #include "train/init.h"
 #include "train/init_batch.h"
@@ -101,6 +102,39 @@ static HnData *some_of(const Distill *q, int64_t first, int64_t n)
     return hn_data_some(q->all, index, n);
 }
 
+/* Whoever is judged by what it learned from looks better than it is. */
+static gboolean leave_out_copies(Distill *q, GError **error)
+{
+    if (q->val == NULL)
+        return TRUE;
+    HnData *others = hn_data_unlike(q->val, q->data, error);
+    if (others == NULL)
+        return FALSE;
+    const int64_t of = hn_data_count(q->val), n = of - hn_data_count(others);
+    if (n == 0) {
+        hn_data_free(others);
+        return TRUE;
+    }
+    hn_context_warn(q->ctx, "of %" PRId64 " samples to judge by %" PRId64 " are among those that are learned from, %s",
+                    of, n, n < of ? "and are left out" : "which leaves none");
+    q->val_all = q->val;
+    q->val = others;
+    if (n == of)
+        g_clear_pointer(&q->val, hn_data_free);
+    return TRUE;
+}
+
+static void choose_judged(Distill *q)
+{
+    const int64_t n = hn_data_count(q->data);
+    g_autofree int64_t *first = g_new(int64_t, MOST_JUDGED);
+    for (int64_t i = 0; i < MIN(n, MOST_JUDGED); i++)
+        first[i] = i;
+    q->judged = q->val != NULL ? q->val : hn_data_some(q->data, first, MIN(n, MOST_JUDGED));
+    if (q->val == NULL)
+        hn_context_warn(q->ctx, "no samples are held out: the student is judged by those that it learns from");
+}
+
 static gboolean split(Distill *q, GError **error)
 {
     const int64_t all = hn_data_count(q->all);
@@ -112,9 +146,9 @@ static gboolean split(Distill *q, GError **error)
     if (held > 0)
         q->val = some_of(q, 0, held);
     q->data = some_of(q, held, all - held);
-    q->judged = q->val != NULL ? q->val : some_of(q, held, MIN(all - held, MOST_JUDGED));
-    if (q->val == NULL)
-        hn_context_warn(q->ctx, "no samples are held out: the student is judged by those that it learns from");
+    if (!leave_out_copies(q, error))
+        return FALSE;
+    choose_judged(q);
     return TRUE;
 }
 
@@ -384,13 +418,14 @@ static gboolean take_hashes(Distill *q, GError **error)
     const DistillParams *p = q->p;
     HnBudget *budget = q->ctx->budget;
     const char *student = path_of_student(q);
+    const HnData *val = q->val_all != NULL ? q->val_all : q->val;
     GBytes *from_stdin = strcmp(student, "-") == 0 ? q->file : NULL;
     return (q->student_hash = hn_recipe_hash_model(student, from_stdin, budget, error)) != NULL &&
            (p->teacher == NULL ||
             (q->teacher_hash = hn_recipe_hash_model(p->teacher, strcmp(p->teacher, "-") == 0 ? q->teacher_file : NULL,
                                                     budget, error)) != NULL) &&
            (q->data_hash = hn_recipe_hash_data(q->all, hn_data_count(q->all), error)) != NULL &&
-           (p->val == NULL || (q->val_hash = hn_recipe_hash_data(q->val, hn_data_count(q->val), error)) != NULL);
+           (p->val == NULL || (q->val_hash = hn_recipe_hash_data(val, hn_data_count(val), error)) != NULL);
 }
 
 /* Why: where files say how many samples they take, one such sample at a time is what they surely take. */
@@ -461,6 +496,7 @@ void distill_clear(Distill *q)
     if (q->judged != q->val)
         hn_data_free(q->judged);
     hn_data_free(q->val);
+    hn_data_free(q->val_all);
     hn_data_free(q->data);
     hn_data_free(q->all);
     g_clear_pointer(&q->compared, g_ptr_array_unref);

@@ -98,7 +98,7 @@ static void add_score(const Distill *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
     const HnJudgement *a = &q->after, *b = &q->before;
-    const char *how = q->p->val != NULL ? "other samples" : q->val != NULL ? "held out" : "learned from", *metric;
+    const char *how = q->val == NULL ? "learned from" : q->p->val != NULL ? "other samples" : "held out", *metric;
     const double now = distill_metric(a, &metric), old = distill_metric(b, &metric);
     add_val(q, report, how);
     add_gain(q, report);

@@ -86,6 +86,7 @@ typedef struct {
     char *parts_text;         /* the parts that were found; NULL: --micro-batches says how many */
     gsize step_limit;         /* bytes that a step may take; 0: what --mem-limit leaves */
     HnData *all, *data, *val; /* as it was opened; what is trained with; what is validated with, NULL: nothing */
+    HnData *val_all;          /* val with those that are learned from, too; NULL: there are none of these */
     HnData *judged;           /* what the student is judged by at the end: val, or some of data */
     HnSample *sample;         /* the first batch */
     HnForward *teacher;       /* NULL: none */

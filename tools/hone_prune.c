@@ -241,6 +241,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_data_free(q.lessons);
     hn_sample_free(q.largest);
     hn_data_free(q.data);
+    hn_data_free(q.drawn);
     hn_data_free(q.all);
     hn_prune_map_free(q.map);
     prune_clear_blocks(&q);

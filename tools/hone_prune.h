@@ -106,8 +106,9 @@ typedef struct {
     HnModel *base;  /* without blocks that go; the same where none does */
     GArray *blocks; /* PruneBlock: those */
     HnPruneMap *map;
-    HnData *all, *data; /* as it was opened, and the samples that were drawn of it; data NULL: none */
-    HnData *lessons;    /* of `all` those that are not held out: what is learned from */
+    HnData *all, *drawn; /* as it was opened, and in the order that is drawn from */
+    HnData *data;        /* the samples that are used, none twice; NULL: none */
+    HnData *lessons;     /* all that are not held out: what is learned from. NULL: nothing learns */
     int64_t calib, held_first, held;
     HnSample *sample;  /* for times and operations */
     HnSample *largest; /* memory is planned for it; NULL: it is not limited */

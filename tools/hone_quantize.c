@@ -372,6 +372,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_scorer_free(q.scorer);
     hn_metric_choice_clear(&q.choice);
     hn_data_free(q.data);
+    hn_data_free(q.all);
     hn_quant_plan_free(q.base);
     hn_quant_plan_free(q.fixed);
     quantize_clear_replayed(&q);

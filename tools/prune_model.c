@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/regex.h"
 #include "base/rng.h"
+#include "data/distinct.h"
 #include "prune/ready.h"
 #include "hone_prune.h"
 #include "verdict.h"
@@ -28,11 +29,16 @@ static gboolean prepare(Prune *q, GError **error)
     return TRUE;
 }
 
-/* Any N of the samples, as the seed says; those to judge by are the last ones. Learning has all others: it looks at a
- * batch at a time, however many there are. */
-static void draw(Prune *q)
+static gboolean learns(const Prune *q)
 {
-    const int64_t all = hn_data_count(q->all), n = MIN(all, q->p->samples);
+    return !q->p->speed_only && (q->heal || q->p->finetune > 0 || q->p->steps > 1);
+}
+
+/* Any N of the samples, as the seed says, and none twice; those to judge by are the last ones. Learning has all others
+ * but copies of these: it looks at a batch at a time, however many there are. */
+static gboolean draw(Prune *q, GError **error)
+{
+    const int64_t all = hn_data_count(q->all);
     g_autofree uint32_t *index = g_new(uint32_t, (gsize)all);
     g_autofree int64_t *order = g_new(int64_t, (gsize)all);
     HnRng rng = hn_rng(q->ctx->common.seed);
@@ -41,12 +47,21 @@ static void draw(Prune *q)
     hn_rng_shuffle(&rng, index, (uint32_t)all);
     for (int64_t i = 0; i < all; i++)
         order[i] = index[i];
-    q->data = hn_data_some(q->all, order, n);
+    int64_t copies;
+    q->drawn = hn_data_some(q->all, order, all);
+    if ((q->data = hn_data_distinct(q->drawn, q->p->samples, &copies, error)) == NULL)
+        return FALSE;
+    hn_tool_warn_copies(q->ctx, hn_data_source(q->all), copies);
+    const int64_t n = hn_data_count(q->data);
     q->held = n < LEAST_SPLIT ? n : MIN(MAX(n / 8, 2), PRUNE_MOST_HELD);
     q->held_first = n - q->held;
     q->calib = n < LEAST_SPLIT ? n : q->held_first;
-    memmove(order + q->held_first, order + n, (gsize)(all - n) * sizeof *order);
-    q->lessons = hn_data_some(q->all, order, all - q->held);
+    if (q->held_first == 0 || !learns(q))
+        return TRUE;
+    for (int64_t i = 0; i < q->held; i++)
+        order[i] = q->held_first + i;
+    g_autoptr(HnData) held = hn_data_some(q->data, order, q->held);
+    return (q->lessons = hn_data_unlike(q->drawn, held, error)) != NULL;
 }
 
 static gboolean open_data(Prune *q, GError **error)
@@ -62,8 +77,9 @@ static gboolean open_data(Prune *q, GError **error)
     if (hn_data_synthetic(q->all) && !q->p->speed_only && !q->p->explain)
         return hn_tool_usage(error, "made-up samples are no data to prune by; '--speed-only' makes a model for "
                                     "measuring speed");
-    draw(q);
-    if (q->held_first == 0 && !q->p->speed_only && (q->heal || q->p->finetune > 0 || q->p->steps > 1))
+    if (!draw(q, error))
+        return FALSE;
+    if (q->held_first == 0 && learns(q))
         return hn_tool_usage(error, "what is learned, and what comes of steps, is judged by samples that are held out: "
                                     "of fewer than 8 there are "
                                     "none");

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/regex.h"
+#include "data/distinct.h"
 #include "ir/copy.h"
 #include "ir/sparse.h"
 #include "op/infer.h"
@@ -217,11 +218,13 @@ gboolean quantize_open_data(Quantize *q, GError **error)
     const QuantizeParams *p = q->p;
     const char *source = p->calib != NULL ? p->calib : "random:8";
     HnToolDataParams from = p->from;
+    int64_t copies;
     from.keep = q->ctx->common.mem_limit > 0 ? 0 : KEPT_BYTES;
-    q->data = hn_tool_open_samples(q->ctx, q->f32, p->input, &from, q->path, source, q->shapes, error);
-    if (q->data == NULL)
+    q->all = hn_tool_open_samples(q->ctx, q->f32, p->input, &from, q->path, source, q->shapes, error);
+    if (q->all == NULL || (q->data = hn_data_distinct(q->all, p->samples, &copies, error)) == NULL)
         return FALSE;
-    const int64_t all = MIN(hn_data_count(q->data), p->samples);
+    hn_tool_warn_copies(q->ctx, source, copies);
+    const int64_t all = hn_data_count(q->data);
     q->held = all < 8 ? all : MAX(all / 4, 2); /* too few to be split: they serve for both */
     q->held_first = all - q->held;
     q->calib = all < 8 ? all : q->held_first;

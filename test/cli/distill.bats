@@ -186,6 +186,25 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
         --teacher "$digits/model.onnx" --loss mse --init random --optimizer sgd --lr 1e6 --warmup 0 --clip 0
 }
 
+@test "distill: what a student is judged by is nothing that it learns from" {
+    run --separate-stderr hone-distill --json=report.json -o out.onnx --student "$digits/model.onnx" --init random:1 --epochs 2 \
+        --data "$digits/train.npz" --val "$digits/train.npz"
+    [ "$status" -eq 0 ] && [[ $stderr == *"of 1437 samples to judge by 1437 are"*"which leaves none"*"learns from"* ]] || explain "the same file"
+    holds '.val.how == "learned from" and .val.samples == 1024'
+    rows() { python3 -c "print(*[(i // 64 * 37 + i % 64 * (i // 64 + 1)) % 101 for i in range($1 * 64, $2 * 64)])"; }
+    npy make '<f4' 60,1,8,8 "$(rows 0 60)" learn.npy
+    npy make '<f4' 50,1,8,8 "$(rows 40 90)" judge.npy
+    learn=(--student "$digits/model.onnx" --teacher "$digits/model.onnx" --init random:1 --epochs 1 --force)
+    run --separate-stderr hone-distill --json=report.json -o out.onnx "${learn[@]}" --data learn.npy --val judge.npy
+    [ "$status" -eq 0 ] && [[ $stderr == *"of 50 samples to judge by 20 are"*"left out"* ]] || explain "some of them"
+    holds '.val.how == "other samples" and .val.samples == 30'
+    succeeds hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data learn.npy --val judge.npy
+    npy make '<f4' 60,1,8,8 "$(rows 0 30) $(rows 0 30)" twice.npy
+    run --separate-stderr hone-distill --json=report.json -o out.onnx "${learn[@]}" --data twice.npy --val-part 0.5
+    [ "$status" -eq 0 ] && [[ $stderr == *"of 30 samples to judge by "* ]] || explain "samples that are there twice"
+    holds '.val.how == "held out" and .val.samples < 30'
+}
+
 @test "distill: what is trained" {
     run --separate-stderr hone-distill --list-trainable --student "$digits/model.onnx" --json
     [ "$status" -eq 0 ]

@@ -16,6 +16,18 @@ prunes() {
     succeeds hone-prune --json=report.json -q -o out.onnx "$digits/model.onnx" "$@" && schema prune report.json
 }
 
+@test "prune: copies of samples are no other samples" {
+    rows() { python3 -c "print(*[(i // 64 * 37 + i % 64 * (i // 64 + 1)) % 101 for i in range($1 * 64, $2 * 64)])"; }
+    npy make '<f4' 120,1,8,8 "$(for i in {1..10}; do rows 0 12; done)" copies.npy
+    run --separate-stderr hone-prune --json=report.json -o out.onnx "$digits/model.onnx" --calib copies.npy --flops 0.7x --force
+    [ "$status" -eq 0 ] && [[ $stderr == *"108 samples of 'copies.npy' are copies of others"* ]] || explain "copies"
+    holds '.score.samples == 2 and .score.how == "held out"'
+    npy make '<f4' 72,1,8,8 "$(rows 0 12) $(rows 5 65)" copies.npy
+    run --separate-stderr hone-prune --json=report.json -o out.onnx "$digits/model.onnx" --calib copies.npy --samples 40 --repair fit,heal \
+        --flops 0.7x --force
+    [ "$status" -eq 0 ] && [[ $stderr != *"made without"* ]] || explain "and learned from"
+}
+
 @test "prune: half of the operations, without labels, and nearly all digits right" {
     prunes --calib "$digits/train.npz" --flops 0.5x
     holds '.flops.ratio <= 0.5 and .flops.ratio > 0.4 and .bytes.ratio < 0.9'

@@ -26,6 +26,16 @@ quantizes() {
     [[ $output =~ \(35[0-9]\ of\ 360\) ]]
 }
 
+@test "quantize: copies of samples are no other samples" {
+    mkdir -p copies
+    for i in {0..15}; do
+        cp -r "$digits/test_data_set_0" "copies/test_data_set_$i"
+    done
+    run --separate-stderr hone-quantize --json=report.json -o out.onnx "$digits/model.onnx" --calib copies --force
+    [ "$status" -eq 0 ] && [[ $stderr == *"15 samples of 'copies' are copies of others"* ]] || explain "copies"
+    holds '.judged_on.samples == 1 and .judged_on.how == "used to calibrate"'
+}
+
 # no plan loses so little: what is said of the one that is written all the same is true of it
 @test "quantize: --force tells what the file that it writes loses" {
     quantizes --calib "$digits/train.npz" --force --metric r2 --max-drop 0.000001%

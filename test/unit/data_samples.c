@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/data.h"
+#include "data/distinct.h"
 #include "data/npz.h"
 #include "data/testset.h"
 #include "ir/ir_text.h"
@@ -161,6 +162,46 @@ static void test_rows(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     check_fails(f, npz, HN_ERROR_SHAPE, "3 rows");
     g_autoptr(HnData) dropped = open_with(f, npz, (HnDataOptions){ .drop_rest = TRUE }, NULL);
     g_assert_cmpint(hn_data_count(dropped), ==, 1);
+}
+
+/* Samples of d are those of its source: "0 2 3". */
+static void expect_places(const HnData *d, const char *places)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (int64_t i = 0; i < hn_data_count(d); i++) {
+        g_autoptr(HnSample) s = hn_data_load(d, i, NULL);
+        g_string_append_printf(text, "%s%d", i > 0 ? " " : "", (int)s->which[0]);
+    }
+    g_assert_cmpstr(text->str, ==, places);
+}
+
+static void test_copies(Fixture *f, G_GNUC_UNUSED gconstpointer data)
+{
+    int64_t copies;
+    declare(f, "%a:f32[N,3], %b:i64[N]");
+    g_autofree char *npz = WRITE(f, "a.npz", "a", "f32[6,3]={1,2,3, 1,2,3, 3,2,1, 1,2,3, 0,0,0, 0,0,-0.0}", "b",
+                                 "i64[6]={7,7,7,8,9,9}", "label", "i64[6]={0,1,2,3,4,5}");
+    g_autoptr(HnData) d = open_source(f, npz);
+    g_autoptr(HnData) distinct = hn_data_distinct(d, 100, &copies, NULL);
+    expect_places(distinct, "0 2 3 4 5"); /* labels do not count, and the second input does */
+    g_assert_cmpint(copies, ==, 1);
+    g_autoptr(HnData) two = hn_data_distinct(d, 2, &copies, NULL);
+    expect_places(two, "0 2");
+    g_autoptr(HnData) none = hn_data_distinct(d, 0, &copies, NULL);
+    expect_places(none, "");
+    g_autoptr(HnData) last = hn_data_some(d, (int64_t[]){ 5, 3, 1 }, 3);
+    g_autoptr(HnData) others = hn_data_unlike(d, last, NULL);
+    expect_places(others, "2 4");
+    g_autoptr(HnData) nested = hn_data_unlike(last, two, NULL);
+    expect_places(nested, "5 3");
+    g_autoptr(HnData) itself = hn_data_unlike(d, d, NULL);
+    expect_places(itself, "");
+
+    declare(f, "%s:string[N,2]");
+    g_autofree char *words = WRITE(f, "s.npz", "s", "string[4,2]={'a','bc','ab','c','a','bc','',''}");
+    g_autoptr(HnData) strings = open_source(f, words);
+    g_autoptr(HnData) fewer = hn_data_distinct(strings, 100, &copies, NULL);
+    expect_places(fewer, "0 1 3");
 }
 
 static void test_names(Fixture *f, G_GNUC_UNUSED gconstpointer data)
@@ -494,12 +535,11 @@ int main(int argc, char **argv)
         const char *name;
         void (*test)(Fixture *f, gconstpointer data);
     } tests[] = {
-        { "/data/rows", test_rows },     { "/data/names", test_names },
-        { "/data/whole", test_whole },   { "/data/bad", test_bad },
-        { "/data/sets", test_sets },     { "/data/files", test_files },
-        { "/data/random", test_random }, { "/data/shapes", test_shapes },
-        { "/data/iter", test_iter },     { "/data/iter/fails", test_iter_fails },
-        { "/data/lists", test_lists },   { "/data/kept", test_kept },
+        { "/data/rows", test_rows },     { "/data/names", test_names }, { "/data/copies", test_copies },
+        { "/data/kept", test_kept },     { "/data/whole", test_whole }, { "/data/bad", test_bad },
+        { "/data/sets", test_sets },     { "/data/files", test_files }, { "/data/random", test_random },
+        { "/data/shapes", test_shapes }, { "/data/iter", test_iter },   { "/data/iter/fails", test_iter_fails },
+        { "/data/lists", test_lists },
     };
     g_test_init(&argc, &argv, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
