@@ -89,8 +89,10 @@ gboolean distill_parse_auto(Distill *q, GError **error)
     }
     if (p->list_trainable)
         return hn_tool_usage(error, "'--list-trainable' lists weights of a model that there is");
-    if (p->pair != NULL)
-        return hn_tool_usage(error, "features of a student that is made of its teacher have no widths to '--pair' yet");
+    if (p->pair != NULL && q->auto_way == NULL)
+        return hn_tool_usage(error,
+                             "features of students of several kinds have no widths to '--pair': say which kind, as "
+                             "in auto:0.25x,low-rank");
     if (p->teacher == NULL)
         return hn_tool_usage(error, "whom does a student learn from that is made of its teacher? '--teacher' names it");
     return strcmp(p->teacher, "-") != 0 || hn_tool_usage(error, "a teacher that students are made of is read twice, "

@@ -318,17 +318,19 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
     return NULL;
 }
 
-/* HnMicroOptions.apart: losses that compare values inside the model are not looked at. */
+/* HnMicroOptions.apart: of what losses look at inside the model, pairs alone are looked at. */
 static gboolean are_apart(gpointer data)
 {
     const Distill *q = ((const Making *)data)->q;
-    for (guint i = 0; i < q->objectives->len; i++) {
+    for (guint i = 0; i < q->n_judged; i++) {
         const char *name = ((const HnObjective *)q->objectives->pdata[i])->value;
         const HnValue *v = name != NULL ? hn_graph_find(q->plain->graph, name) : NULL;
         if (name != NULL && (v == NULL || !v->is_output))
             return FALSE;
     }
     HnModel *work = distill_student(q, NULL);
+    if (work != NULL)
+        distill_show_pairs(q, work);
     return work != NULL && hn_micro_apart(work, q->backend, q->sample->in);
 }
 

@@ -161,6 +161,15 @@ gboolean distill_open_pairs(Distill *q, GError **error)
     return FALSE;
 }
 
+void distill_show_pairs(const Distill *q, HnModel *m)
+{
+    for (guint i = 0; q->pairs != NULL && i < q->pairs->len; i++) {
+        HnValue *v = g_hash_table_lookup(m->graph->values, g_array_index(q->pairs, Pair, i).s);
+        if (!v->is_output)
+            hn_graph_add_output(m->graph, v);
+    }
+}
+
 /* --- maps --------------------------------------------------------------------------------------------------------- */
 
 /* Normal numbers that keep the deviation of what they map. */

@@ -202,6 +202,8 @@ gboolean distill_compare(Distill *q, GError **error);
 /* distill_pairs.c: losses of pairs of features, behind the other objectives; maps, where work is the step's copy */
 gboolean distill_open_pairs(Distill *q, GError **error);
 gboolean distill_add_maps(const Distill *q, HnModel *work, GError **error);
+/* The values of the student that they compare are outputs of m, which is a copy of it. */
+void distill_show_pairs(const Distill *q, HnModel *m);
 
 /* distill_cache.c: what the teacher makes of the samples, once */
 gboolean distill_open_cache(Distill *q, GError **error);

@@ -433,6 +433,12 @@ import sys
 a, b = (open(p, "rb").read() for p in sys.argv[1:])
 assert abs(len(a) - len(b)) < 2000, (len(a), len(b))
 EOF
+    # of a student that is made of its teacher, whose kind is said
+    how=(--teacher "$digits/model.onnx" --student auto:0.5x,low-rank --data "$digits/train.npz" --no-labels --epochs 2 --force)
+    succeeds hone-distill --json=report.json -q -o out.onnx "${how[@]}" --pair features:features
+    schema distill report.json
+    holds '.objective | endswith("mse@features(features)")'
+    succeeds hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
     refuses 2 "a colon" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --pair relu9:relu3.out
     refuses 1 "more than channels" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
         "${teach[@]}" --pair relu2.out:relu3.out
