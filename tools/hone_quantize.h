@@ -62,8 +62,8 @@ typedef struct {
     HnJournal *journal;
     char *best_path; /* of the best model so far; NULL: is not kept */
     char *model_hash, *data_hash;
-    HnModel *f32; /* prepared */
-    HnData *all, *data; /* as it was opened, and the samples of it that are used: none twice */
+    HnModel *f32;                    /* prepared */
+    HnData *all, *data;              /* as it was opened, and the samples of it that are used: none twice */
     int64_t calib, held_first, held; /* samples to calibrate with, and to score with */
     HnQuantPlan *base, *fixed;       /* fixed: what --replay says, else NULL */
     HnCalibMethod method;

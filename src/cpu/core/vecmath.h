@@ -172,8 +172,8 @@ INLINE float HN_V(gelu_slope)(float v)
     return HN_FMA(0.398942280f * c, e, v < 0 ? p : 1.0f - p);
 }
 
-/* The derivative of v s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (v + 0.044715 v^3): s + 2 v u' s (1 - s). Beyond 10, s is 0
- * or 1. */
+/* The derivative of v s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (v + 0.044715 v^3): s + 2 v u' s (1 - s). Beyond 10, s is
+ * 0 or 1. */
 INLINE float HN_V(gelu_tanh_slope)(float v)
 {
     const float c = v > 10.0f ? 10.0f : v < -10.0f ? -10.0f : v, z = c * c, a = c < 0 ? -c : c;
