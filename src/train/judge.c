@@ -3,6 +3,7 @@
 #include <math.h>
 
 #define KEPT_BYTES ((gsize)64 << 20) /* of targets that a teacher made */
+#define SURE 2.0                     /* standard errors by which agreements differ for that to decide */
 
 typedef struct {
     HnModel *model; /* one loss node; NULL: not yet */
@@ -55,11 +56,19 @@ void hn_judge_free(HnJudge *j)
     g_free(j);
 }
 
+/* Agreement differs by more than chance makes it, or there is no loss that tells more. */
+static gboolean differs(const HnJudgement *a, const HnJudgement *b)
+{
+    const double p = (a->agreement + b->agreement) / 2, n = (double)MAX(MIN(a->samples, b->samples), 1);
+    const double least = isfinite(a->loss) && isfinite(b->loss) ? SURE * sqrt(2 * p * (1 - p) / n) : 0;
+    return fabs(a->agreement - b->agreement) > least;
+}
+
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b)
 {
     if (isfinite(a->top1) && isfinite(b->top1) && a->top1 != b->top1)
         return a->top1 > b->top1;
-    if (isnan(a->top1) && isfinite(a->agreement) && isfinite(b->agreement) && a->agreement != b->agreement)
+    if (isnan(a->top1) && isfinite(a->agreement) && isfinite(b->agreement) && differs(a, b))
         return a->agreement > b->agreement;
     return a->loss < b->loss || (isfinite(a->loss) && !isfinite(b->loss));
 }

@@ -37,7 +37,8 @@ gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error)
  */
 gboolean hn_judge_run_like(HnJudge *j, HnModel *m, const HnGraph *like, HnJudgement *made, GError **error);
 
-/* More labels right; where that is the same or not known, more agreement; else less loss. */
+/* More labels right; where that is not known, more agreement, by more than two standard errors of so many samples;
+ * where neither tells, less loss. */
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b);
 
 G_END_DECLS

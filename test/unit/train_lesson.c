@@ -284,10 +284,14 @@ static void axis_that_labels_leave(void)
 static void better_of_two(void)
 {
     const HnJudgement labels[] = { { 2.0, 0.9, 0.5, 10 }, { 1.0, 0.8, 0.9, 10 } },
-                      rows[] = { { 2.0, NAN, 0.9, 10 }, { 1.0, NAN, 0.8, 10 } },
+                      rows[] = { { 2.0, NAN, 0.9, 1000 }, { 1.0, NAN, 0.8, 1000 } },
+                      chance[] = { { 1.0, NAN, 0.8, 10 }, { 2.0, NAN, 0.9, 10 } },
+                      lost[] = { { 1.0, NAN, 0.9, 10 }, { NAN, NAN, 0.8, 10 } },
+                      near[] = { { 1.0, NAN, 0.98, 143 }, { 1.5, NAN, 1.0, 143 } },
+                      far[] = { { 1.5, NAN, 1.0, 1430 }, { 1.0, NAN, 0.98, 1430 } },
                       numbers[] = { { 1.0, NAN, NAN, 10 }, { 2.0, NAN, NAN, 10 } },
                       even[] = { { 1.0, 0.9, 0.1, 10 }, { 2.0, 0.9, 0.9, 10 } };
-    const HnJudgement *const all[] = { labels, rows, numbers, even };
+    const HnJudgement *const all[] = { labels, rows, chance, lost, near, far, numbers, even };
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
         g_assert_true(hn_judgement_better(&all[i][0], &all[i][1]));
         g_assert_false(hn_judgement_better(&all[i][1], &all[i][0]));
