@@ -181,6 +181,8 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     refuses 3 "was" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
         --optimizer sgd --lr 3
     [ ! -e no.onnx ]
+    refuses 3 "no smaller" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
+        --optimizer sgd --lr 1e-30
     distills --epochs 1 --optimizer sgd --lr 3 --force
     refuses 3 "--clip" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
         --teacher "$digits/model.onnx" --loss mse --init random --optimizer sgd --lr 1e6 --warmup 0 --clip 0
@@ -368,6 +370,8 @@ with zipfile.ZipFile(sys.argv[1], "w") as z: [z.write(n) for n in ("x.npy", "lab
     cmp <(head -8 whole.journal) <(head -8 part.journal)
     refuses 2 "another" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --tune 3 \
         --journal part.journal --resume c.hone
+    refuses 2 "another" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --teacher first.onnx \
+        --init random:1 --epochs 4 --no-labels --tune 4 --journal part.journal --checkpoint-file d.hone --resume none.hone
     distills "${teach[@]}" --tune 4 --time-budget 1ms
     holds '(.tune | length) == 2 and (.epochs | length) == 1 and .forecast_s > 0'
     distills --teacher "$digits/model.onnx" --no-labels --init random:1 --epochs 5 --time-budget 1h
@@ -401,6 +405,9 @@ with zipfile.ZipFile(sys.argv[1], "w") as z: [z.write(n) for n in ("x.npy", "lab
     cmp -n 105000 first.onnx out.onnx # but for the recipe
     distills "${teach[@]}" --seed 4 --cache-teacher said.npz # of other samples: made anew
     [ "$(stat -c %Y said.npz)" -gt 0 ]
+    touch -d @0 said.npz
+    distills --teacher first.onnx --init random:1 --epochs 2 --seed 4 --cache-teacher said.npz # of another teacher: the same
+    [ "$(stat -c %Y said.npz)" -gt 0 ]
     distills "${teach[@]}" --no-labels --cache-teacher logits.npz
     sum=$(sha256sum <logits.npz)
     distills "${teach[@]}" --no-labels --kd mse --cache-teacher logits.npz # another loss of the same results: read
@@ -410,6 +417,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as z: [z.write(n) for n in ("x.npy", "lab
     [[ $output == *", read"* ]] || explain "read"
     succeeds hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
     refuses 3 "other samples" hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/test.npz"
+    refuses 3 "another teacher" hone-replay -q first.onnx "$digits/model.onnx" --teacher first.onnx --data "$digits/train.npz"
     refuses 2 "ends in .csv" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --log log.txt
     mkdir -p bin
     printf '#!/bin/sh\ncat >script\necho drawn\n' >bin/gnuplot
@@ -453,6 +461,8 @@ EOF
     holds '.student.flops <= 0.5 * .student.teacher_flops and .student.weights == .trained.elements'
     holds '.student | .how == (.candidates[] | select(.chosen == "yes") | .how)'
     holds '.student.candidates | (map(select(.chosen == "yes"))[0].loss) <= 1.2 * (map(.loss) | min)'
+    # of those that learned for longest, the chosen one has the least loss, by its size
+    holds '.student.candidates | (map(.steps) | max) as $most | map(select(.steps == $most)) | min_by(.loss / pow(.flops; 0.1)) | .chosen == "yes"'
     holds '.after.loss < .before.loss and .val.how == "held out"'
     right 345
     holds '.student | .narrower == (.candidates[] | select(.chosen == "yes") | .narrower)'

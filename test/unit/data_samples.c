@@ -192,6 +192,9 @@ static void test_copies(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     g_autoptr(HnData) last = hn_data_some(d, (int64_t[]){ 5, 3, 1 }, 3);
     g_autoptr(HnData) others = hn_data_unlike(d, last, NULL);
     expect_places(others, "2 4");
+    g_autoptr(HnData) one = hn_data_some(d, (int64_t[]){ 5 }, 1);
+    g_autoptr(HnData) all_others = hn_data_unlike(d, one, NULL);
+    expect_places(all_others, "0 1 2 3 4");
     g_autoptr(HnData) nested = hn_data_unlike(last, two, NULL);
     expect_places(nested, "5 3");
     g_autoptr(HnData) itself = hn_data_unlike(d, d, NULL);
