@@ -8,8 +8,6 @@
 #include "base/rng.h"
 #include "hone_distill.h"
 
-#define SURE 2.0 /* standard errors by which a metric differs for it to decide */
-
 /* What may be tried. The first of each is the default. */
 static const double rates[] = { 1, 2, 0.5, 4, 0.25 };
 
@@ -205,11 +203,11 @@ static gboolean is_better(gpointer data, guint first, guint second)
     const DistillTune *t = data;
     const HnJudgement *a = &setting_at(t, t->drawn, first)->judged, *b = &setting_at(t, t->drawn, second)->judged;
     const char *name;
-    const double x = distill_metric(a, &name), y = distill_metric(b, &name), p = (x + y) / 2;
+    const double x = distill_metric(a, &name), y = distill_metric(b, &name);
     const gboolean parts = isfinite(a->top1) || isfinite(a->agreement);
     if (!isfinite(a->loss) || !isfinite(b->loss))
         return isfinite(a->loss) && !isfinite(b->loss);
-    if (parts && fabs(x - y) > SURE * sqrt(2 * p * (1 - p) / (double)MAX(a->samples, 1)))
+    if (parts && hn_parts_differ(x, y, a->samples))
         return x > y;
     return a->loss < b->loss;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #define KEPT_BYTES ((gsize)64 << 20) /* of targets that a teacher made */
-#define SURE 2.0                     /* standard errors by which agreements differ for that to decide */
+#define SURE 2.0                     /* standard errors by which parts differ for that to decide */
 
 typedef struct {
     HnModel *model; /* one loss node; NULL: not yet */
@@ -56,12 +56,18 @@ void hn_judge_free(HnJudge *j)
     g_free(j);
 }
 
+gboolean hn_parts_differ(double x, double y, int64_t n)
+{
+    const double p = (x + y) / 2;
+    return fabs(x - y) > SURE * sqrt(2 * p * (1 - p) / (double)MAX(n, 1));
+}
+
 /* Agreement differs by more than chance makes it, or there is no loss that tells more. */
 static gboolean differs(const HnJudgement *a, const HnJudgement *b)
 {
-    const double p = (a->agreement + b->agreement) / 2, n = (double)MAX(MIN(a->samples, b->samples), 1);
-    const double least = isfinite(a->loss) && isfinite(b->loss) ? SURE * sqrt(2 * p * (1 - p) / n) : 0;
-    return fabs(a->agreement - b->agreement) > least;
+    if (!isfinite(a->loss) || !isfinite(b->loss))
+        return a->agreement != b->agreement;
+    return hn_parts_differ(a->agreement, b->agreement, MIN(a->samples, b->samples));
 }
 
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b)

@@ -37,6 +37,9 @@ gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error)
  */
 gboolean hn_judge_run_like(HnJudge *j, HnModel *m, const HnGraph *like, HnJudgement *made, GError **error);
 
+/* Do parts of n samples, such as those that are right, differ by more than two standard errors? */
+gboolean hn_parts_differ(double x, double y, int64_t n);
+
 /* More labels right; where that is not known, more agreement, by more than two standard errors of so many samples;
  * where neither tells, less loss. */
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b);
