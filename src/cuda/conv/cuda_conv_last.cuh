@@ -7,10 +7,10 @@
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/elementwise/cuda_end.cuh"
 #include "cuda/conv/cuda_conv_last_args.h"
 #include "cuda/conv/cuda_conv_sums.cuh"
-#include "cuda/conv/cuda_lines.cuh"
+#include "cuda/core/cuda_lines.cuh"
 
 template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int DOWN, int ACROSS, int N_STAGES> struct HnLastForm {
     static constexpr int THREADS = WARPS_DOWN * WARPS_ACROSS * HN_WARP, STAGES = N_STAGES;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/conv/cuda_conv_end_args.h"
+#include "cuda/elementwise/cuda_end_args.h"
 #include "cuda/conv/cuda_window_args.h"
 #include "cuda/move/cuda_divide.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cuda/conv/cuda_conv.h"
-#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/elementwise/cuda_end.h"
 #include "cuda/conv/cuda_conv_packed_args.h"
 #include "cuda/conv/cuda_window.h"
 

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/elementwise/cuda_end.cuh"
 #include "cuda/conv/cuda_conv_packed_args.h"
 #include "cuda/conv/cuda_conv_sums.cuh"
 #include "cuda/conv/cuda_window.cuh"

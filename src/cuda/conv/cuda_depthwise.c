@@ -3,7 +3,7 @@
  * follows.
  */
 #include "cuda/conv/cuda_conv.h"
-#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/elementwise/cuda_end.h"
 #include "cuda/conv/cuda_depthwise_args.h"
 #include "cuda/conv/cuda_last.h"
 #include "cuda/conv/cuda_window.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/elementwise/cuda_end.cuh"
 #include "cuda/conv/cuda_depthwise_args.h"
 #include "cuda/conv/cuda_window.cuh"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cuda/conv/cuda_conv.h"
-#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/elementwise/cuda_end.h"
 #include "cuda/conv/cuda_last_args.h"
 #include "cuda/conv/cuda_window.h"
 #include "op/concat.h"

@@ -1,9 +1,9 @@
 /*
  * Windows of values channels last, a unit of channels for each thread.
  */
-#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/elementwise/cuda_end.cuh"
 #include "cuda/conv/cuda_last_args.h"
-#include "cuda/conv/cuda_lines.cuh"
+#include "cuda/core/cuda_lines.cuh"
 #include "cuda/conv/cuda_window.cuh"
 
 template <typename T> struct Unit {

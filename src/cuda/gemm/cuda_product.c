@@ -1,6 +1,6 @@
 #include "cuda/gemm/cuda_product.h"
 
-#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/elementwise/cuda_end.h"
 
 #define LEAST_DEPTH 32 /* below it a tile on tensor cores is mostly zeros */
 #define PART 256       /* of k, that is worth a block of its own */

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/elementwise/cuda_end.cuh"
 #include "cuda/gemm/copies.cuh"
 #include "cuda/gemm/cuda_product_args.h"
 

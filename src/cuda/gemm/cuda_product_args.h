@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "cuda/conv/cuda_conv_end_args.h"
+#include "cuda/elementwise/cuda_end_args.h"
 
 #define HN_CUDA_STACK_AXES 12
 

@@ -1,4 +1,4 @@
-#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/elementwise/cuda_end.h"
 
 #include "cuda/core/cuda_layout.h"
 #include "op/ops.h"

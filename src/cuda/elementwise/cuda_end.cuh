@@ -1,14 +1,14 @@
 /*
- * What results of a convolution go through before they are stored (cuda_conv_end_args.h).
+ * What results of a convolution or a product go through before they are stored (cuda_end_args.h).
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end_args.h"
-#include "cuda/conv/cuda_lines.cuh"
+#include "cuda/elementwise/cuda_end_args.h"
+#include "cuda/core/cuda_lines.cuh"
 #include "cuda/core/device.cuh"
 #include "cuda/elementwise/element_functions.cuh"
 
-/* What cuda_conv_end.c takes. */
+/* What cuda_end.c takes. */
 #define HN_END_FUNCTIONS(F) F(clip) F(hardsigmoid) F(hardswish) F(leakyrelu) F(relu) F(sigmoid) F(swish)
 #define HN_END_PAIRS(F) F(add) F(div) F(mul) F(prelu) F(sub)
 

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* Element-wise nodes behind a convolution, which a result goes through before it is stored. */
+/* Element-wise nodes behind a convolution or a product, which a result goes through before it is stored. */
 #define HN_CUDA_END_MAX 4
 
 enum {

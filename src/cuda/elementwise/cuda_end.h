@@ -1,14 +1,14 @@
 /*
- * Element-wise nodes that a convolution computes along, for its host code.
+ * Element-wise nodes that a convolution or a product computes along, for its host code.
  */
 #pragma once
 
-#include "cuda/conv/cuda_conv_end_args.h"
+#include "cuda/elementwise/cuda_end_args.h"
 #include "cuda/core/cuda_kernel.h"
 
 G_BEGIN_DECLS
 
-/* HnKernel.fuses: the step's fused nodes are such as cuda_conv_end.cuh computes. */
+/* HnKernel.fuses: the step's fused nodes are such as cuda_end.cuh computes. */
 gboolean hn_cuda_end_fits(const HnStep *s);
 /* The same with channels along another axis than 1. */
 gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis);
