@@ -15,7 +15,7 @@
 static const HnColumn pass_columns[] = {
     { "name", "pass", HN_COL_TEXT },
     { "level", "level", HN_COL_INT },
-    { "summary", "what it does", HN_COL_TEXT },
+    { "summary", "what it does", HN_COL_PROSE },
     { 0 },
 };
 

@@ -25,7 +25,7 @@ static const HnColumn flat_columns[] = {
     { "name", "operator", HN_COL_TEXT }, { "nodes", "nodes", HN_COL_INT }, { "support", "runs by", HN_COL_TEXT }, { 0 }
 };
 static const HnColumn unknown_columns[] = {
-    { "name", "cannot run", HN_COL_TEXT }, { "nodes", "nodes", HN_COL_INT }, { "reason", "why", HN_COL_TEXT }, { 0 }
+    { "name", "cannot run", HN_COL_TEXT }, { "nodes", "nodes", HN_COL_INT }, { "reason", "why", HN_COL_PROSE }, { 0 }
 };
 static const HnColumn type_columns[] = {
     { "type", "weights", HN_COL_TEXT }, { "tensors", "tensors", HN_COL_INT }, { "elements", "elements", HN_COL_NUMBER },

@@ -107,7 +107,7 @@ static const HnColumn columns[] = {
     { "kept", "kept", HN_COL_TEXT },
     { "before_db", "before dB", HN_COL_NUMBER },
     { "after_db", "after dB", HN_COL_NUMBER },
-    { "what", "what", HN_COL_TEXT },
+    { "what", "what", HN_COL_PROSE },
     { 0 },
 };
 

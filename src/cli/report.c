@@ -146,7 +146,8 @@ guint hn_part_shown(const HnReport *report, const HnPart *part)
 
 gboolean hn_column_is_text(const HnColumn *column)
 {
-    return (column->kind & ~HN_COL_MINOR) == HN_COL_TEXT;
+    const HnColumnKind kind = column->kind & ~HN_COL_MINOR;
+    return kind == HN_COL_TEXT || kind == HN_COL_PROSE;
 }
 
 static gboolean is_number(JsonNode *node)

@@ -30,6 +30,7 @@ typedef enum {
     HN_COL_MS,         /* milliseconds, printed with the unit that fits: "81.2 us" */
     HN_COL_BYTES,      /* "1.2 MB" */
     HN_COL_PERCENT,    /* a fraction: 0.031 is "3.1 %" */
+    HN_COL_PROSE,      /* a sentence, in the last column: goes on below itself where a terminal is too narrow */
     HN_COL_MINOR = 16, /* or-ed to one of the others: left out where a terminal is too narrow */
 } HnColumnKind;
 

@@ -1,10 +1,11 @@
 /* A report as text for a terminal or a pipe. */
 #include "cli/report_parts.h"
 
-#define GAP 2         /* blanks between columns */
-#define LEAST_TEXT 7  /* a text column is not cut below this */
-#define GOOD_TEXT 16  /* nor below this while there are minor columns to leave out */
-#define HIDDEN (-GAP) /* width of what is left out */
+#define GAP 2          /* blanks between columns */
+#define LEAST_TEXT 7   /* a text column is not cut below this */
+#define GOOD_TEXT 16   /* nor below this while there are minor columns to leave out */
+#define LEAST_PROSE 24 /* a sentence's lines are not shorter than this while other texts can be cut */
+#define HIDDEN (-GAP)  /* width of what is left out */
 
 static int text_width(const char *s)
 {
@@ -119,6 +120,13 @@ static void put_cell(GString *out, const char *text, int width, gboolean left, g
         g_string_append_printf(out, "%*s", (left ? pad : 0) + GAP, "");
 }
 
+/* Columns of the terminal that a column keeps of `width`, where texts that are cut keep `text`. */
+static int least_width(const HnColumn *column, int width, int text)
+{
+    const int least = column->kind == HN_COL_TEXT ? text : column->kind == HN_COL_PROSE ? LEAST_PROSE : width;
+    return MIN(least, width);
+}
+
 /* Leave out minor columns, the last ones first, then take columns of the terminal away from the widest text columns,
  * until the table fits. */
 static void fit(int *widths, const HnColumn *columns, int n, int limit)
@@ -126,7 +134,7 @@ static void fit(int *widths, const HnColumn *columns, int n, int limit)
     int total = -GAP, spare = 0;
     for (int c = 0; c < n; c++) {
         total += widths[c] + GAP;
-        spare += columns[c].kind == HN_COL_TEXT ? MAX(widths[c] - GOOD_TEXT, 0) : 0;
+        spare += widths[c] - least_width(&columns[c], widths[c], GOOD_TEXT);
     }
     for (int c = n - 1; c >= 0 && total - spare > limit; c--)
         if ((columns[c].kind & HN_COL_MINOR) != 0) {
@@ -136,13 +144,30 @@ static void fit(int *widths, const HnColumn *columns, int n, int limit)
     while (total > limit) {
         int widest = -1;
         for (int c = 0; c < n; c++)
-            if (columns[c].kind == HN_COL_TEXT && widths[c] > LEAST_TEXT && (widest < 0 || widths[c] > widths[widest]))
+            if (widths[c] > least_width(&columns[c], widths[c], LEAST_TEXT) &&
+                (widest < 0 || widths[c] > widths[widest]))
                 widest = c;
         if (widest < 0)
             return;
         widths[widest]--;
         total--;
     }
+}
+
+/* A row's n cells; a sentence at its end goes on below where it begins. */
+static void put_row(GString *out, char *const *cells, const HnColumn *columns, int n, const int *widths, int last,
+                    int limit)
+{
+    const gboolean prose = columns[last].kind == HN_COL_PROSE;
+    g_autoptr(GString) row = g_string_new(NULL);
+    int start = 0;
+    for (int c = 0; c < n - prose; c++) {
+        put_cell(row, cells[c], widths[c], hn_column_is_text(&columns[c]), c == last);
+        start += widths[c] + GAP;
+    }
+    if (prose)
+        g_string_append(row, cells[last]);
+    hn_terminal_wrap_to(out, row->str, prose ? limit : 0, start);
 }
 
 static void put_table(GString *out, HnReport *report, const HnPart *part, int limit, gboolean bold)
@@ -170,21 +195,17 @@ static void put_table(GString *out, HnReport *report, const HnPart *part, int li
         fit(widths, part->columns, n, limit);
 
     for (int c = 0; c < n && limit > 0; c++)
-        if (widths[c] != HIDDEN)
+        if (widths[c] != HIDDEN && part->columns[c].kind != HN_COL_PROSE)
             cut_column((char **)cells->pdata + c, cells->len - (guint)c, (guint)n, widths[c]);
     int last = n - 1;
     while (last > 0 && widths[last] == HIDDEN)
         last--;
     g_string_append(out, bold ? "\033[1m" : "");
     for (int c = 0; c < n; c++)
-        put_cell(out, part->columns[c].header, widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
+        put_cell(out, part->columns[c].header, widths[c], hn_column_is_text(&part->columns[c]), c == last);
     g_string_append(out, bold ? "\033[0m\n" : "\n");
-    for (guint i = 0; i < cells->len; i++) {
-        int c = (int)(i % (guint)n);
-        put_cell(out, cells->pdata[i], widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
-        if (c == n - 1)
-            g_string_append_c(out, '\n');
-    }
+    for (guint i = 0; i < cells->len; i += (guint)n)
+        put_row(out, (char *const *)cells->pdata + i, part->columns, n, widths, last, limit);
 }
 
 /* Facts that follow each other, with their values in one column. */

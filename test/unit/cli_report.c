@@ -118,6 +118,53 @@ static void test_cut(void)
     }
 }
 
+/* A sentence in the last column is not cut; other texts are, where it would have no room. */
+static void test_prose(void)
+{
+    static const HnColumn some[] = { { "rate", "rate/s", HN_COL_NUMBER },
+                                     { "n", "n", HN_COL_INT | HN_COL_MINOR },
+                                     { "model", "what", HN_COL_PROSE },
+                                     { 0 } };
+    static const HnColumn both[] = { { "model", "model", HN_COL_TEXT }, { "model", "what", HN_COL_PROSE }, { 0 } };
+    HnContext ctx;
+    context_init(&ctx);
+    g_autoptr(HnReport) r = hn_report_new(&ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+    JsonArray *runs = json_array_new();
+    add_run(runs, "a sentence of seven words in all", 12, 1, 1, 1, 12345);
+    add_run(runs, "short", 7, 1, 1, 1, 1);
+    json_object_set_array_member(hn_report_root(r), "runs", runs);
+    hn_report_table(r, "runs", some);
+    g_autofree char *all = hn_report_text(r, 44, FALSE), *lines = hn_report_text(r, 43, FALSE);
+    g_autofree char *less = hn_report_text(r, 35, FALSE), *none = hn_report_text(r, 0, FALSE);
+    g_assert_cmpstr(all, ==,
+                    "rate/s   n  what\n"
+                    "12.3 k  12  a sentence of seven words in all\n"
+                    "     1   7  short\n");
+    g_assert_cmpstr(none, ==, all);
+    g_assert_cmpstr(lines, ==,
+                    "rate/s   n  what\n"
+                    "12.3 k  12  a sentence of seven words in\n"
+                    "            all\n"
+                    "     1   7  short\n");
+    g_assert_cmpstr(less, ==,
+                    "rate/s  what\n"
+                    "12.3 k  a sentence of seven words\n"
+                    "        in all\n"
+                    "     1  short\n");
+    g_autofree char *md = hn_report_md(r);
+    g_assert_nonnull(strstr(md, "|--:|--:|:--|"));
+
+    g_autoptr(HnReport) two = hn_report_new(&ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+    json_object_set_array_member(hn_report_root(two), "runs", json_array_ref(runs));
+    hn_report_table(two, "runs", both);
+    g_autofree char *cut = hn_report_text(two, 36, FALSE);
+    g_assert_cmpstr(cut, ==,
+                    "model       what\n"
+                    "a se.. all  a sentence of seven\n"
+                    "            words in all\n"
+                    "short       short\n");
+}
+
 static void test_wrap(void)
 {
     static const struct {
@@ -363,6 +410,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/report/wrap", test_wrap);
     g_test_add_func("/cli/report/minor", test_minor);
     g_test_add_func("/cli/report/cut", test_cut);
+    g_test_add_func("/cli/report/prose", test_prose);
     g_test_add_func("/cli/report/csv", test_csv);
     g_test_add_func("/cli/report/hostile", test_hostile);
     g_test_add_func("/cli/report/md", test_md);
