@@ -28,19 +28,42 @@ static void add_word(Key *k, guint64 word)
     k->b ^= k->b >> 32;
 }
 
-static void add_bytes(Key *k, const void *data, gsize n)
+/* The sign bits of the numbers of a word; 0: none that a zero may have. */
+static guint64 signs_of(HnDtype dtype)
+{
+    switch (dtype) {
+    case HN_F16:
+    case HN_BF16:
+        return G_GUINT64_CONSTANT(0x8000800080008000);
+    case HN_F32:
+        return G_GUINT64_CONSTANT(0x8000000080000000);
+    case HN_F64:
+        return G_GUINT64_CONSTANT(0x8000000000000000);
+    default:
+        return 0;
+    }
+}
+
+/* A word in which -0.0 is 0: the sum sets the sign's bit of each number that is none of both, and carries nothing on.
+ */
+static guint64 one_zero(guint64 word, guint64 signs)
+{
+    return word & (((word & ~signs) + ~signs) | ~signs);
+}
+
+static void add_bytes(Key *k, const void *data, gsize n, guint64 signs)
 {
     const char *at = data;
     guint64 word;
     add_word(k, n);
     for (; n >= sizeof word; n -= sizeof word, at += sizeof word) {
         memcpy(&word, at, sizeof word);
-        add_word(k, word);
+        add_word(k, one_zero(word, signs));
     }
     word = 0;
     if (n > 0)
         memcpy(&word, at, n);
-    add_word(k, word);
+    add_word(k, one_zero(word, signs));
 }
 
 static void add_tensor(Key *k, const HnTensor *t)
@@ -48,7 +71,7 @@ static void add_tensor(Key *k, const HnTensor *t)
     add_word(k, t != NULL ? (guint64)t->dtype : G_MAXUINT64);
     if (t == NULL)
         return;
-    add_bytes(k, t->dims, (gsize)t->ndim * sizeof t->dims[0]);
+    add_bytes(k, t->dims, (gsize)t->ndim * sizeof t->dims[0], 0);
     if (hn_tensor_is_list(t)) {
         for (int64_t i = 0; i < t->n; i++)
             add_tensor(k, hn_tensor_get_item(t, i));
@@ -56,10 +79,10 @@ static void add_tensor(Key *k, const HnTensor *t)
         for (int64_t i = 0; i < t->n; i++) {
             gsize n;
             const void *s = g_bytes_get_data(hn_tensor_get_string(t, i), &n);
-            add_bytes(k, s, n);
+            add_bytes(k, s, n, 0);
         }
     } else {
-        add_bytes(k, t->data, t->bytes);
+        add_bytes(k, t->data, t->bytes, signs_of(t->dtype));
     }
 }
 

@@ -2,7 +2,7 @@
  * Samples that are copies of others: their inputs are the same, to the last bit. Whatever is judged by a copy of what
  * was learned from, or calibrated with, is judged by what was used; and ten copies tell no more than one.
  *
- * Inputs are told apart by 128 bits of a hash. Labels are not looked at.
+ * Inputs are told apart by 128 bits of a hash; -0.0 is 0. Labels are not looked at.
  */
 #pragma once
 
