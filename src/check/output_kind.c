@@ -383,6 +383,19 @@ static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen 
     v->n_groups += v->between;
 }
 
+/* Mean of each of c columns over all rows; NULL: they are too few. */
+static double *middle_of(HnTensor *const *t, guint n, int64_t c, double *rows)
+{
+    g_autofree double *mean = g_new0(double, (gsize)c + 1);
+    *rows = 0;
+    for (guint i = 0; i < n; i++)
+        *rows += t[i] != NULL ? (double)(t[i]->n / c) : 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; t[i] != NULL && e < t[i]->n; e++)
+            mean[e % c] += hn_number_at(t[i], e) / *rows;
+    return *rows >= OWN_LEAST ? g_steal_pointer(&mean) : NULL;
+}
+
 /* The largest of each row is where it is in the other output, which holds probabilities. */
 static gboolean has_classes_of(HnTensor *const *t, HnTensor *const *other, guint n)
 {
@@ -425,6 +438,9 @@ void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *s
             v->kind = HN_OUTPUT_CLASSES;
         set_groups(v, t, seen);
         v->still = still_of(t, seen->n);
+        v->columns = same_columns(t, seen->n);
+        if (v->kind == HN_OUTPUT_EMBEDDING && !seen->made_up)
+            v->middle = middle_of(t, seen->n, v->columns, &v->rows);
     }
     for (int k = 0; k < n_out; k++) {
         g_autofree HnTensor **t = of_output(seen, k);
@@ -441,4 +457,5 @@ void hn_output_view_clear(HnOutputView *v)
     hn_channel_kinds_clear(&v->channels);
     g_clear_pointer(&v->group, g_free);
     g_clear_pointer(&v->still, g_free);
+    g_clear_pointer(&v->middle, g_free);
 }

@@ -15,6 +15,9 @@
  * Columns. Those of [N, C], where they are few, have numbers of their own, or are of quite different sizes, are groups
  * each by itself, or of one size.
  *
+ * Middles. Rows of length 1 that all point nearly the same way are told apart by what their columns do about means of
+ * their own, and their errors are held against that.
+ *
  * Still elements. Those that are the same number in all of some samples, as a table beside what a model computes: they
  * are no part of the size of the others.
  *
@@ -50,6 +53,9 @@ typedef struct {
     int n_groups;     /* that r2 looks at: kinds of channels, or channels */
     int *group;       /* channel -> group */
     gboolean between; /* group n_groups - 1 is of no channel, but of what few columns of a row differ by */
+    double *middle;   /* of an embedding: [columns], their means; NULL: it is none, or rows are too few or made up */
+    int64_t columns;  /* of it */
+    double rows;      /* that these are means of */
     guint8 *still;    /* bit e: element e is still; NULL: none is, or samples are too few or of different shapes */
     double turn;      /* of angles: numbers this far apart are the same; 0: it has none */
     int64_t name;     /* channel whose numbers are names: right or wrong; -1: none */

@@ -26,6 +26,7 @@
 /* Of numbers that r2 looks at together, over all samples. */
 typedef struct {
     double n, sum, squares, most;
+    double about, n_about;  /* squares of what those that are not still differ by from their columns' means */
     double none, none_kept; /* numbers that may stand for something else, which are no part of these; and there, too */
     int64_t samples;
     double noise, worst;     /* sum of squares of errors; the largest mean of a sample */
@@ -247,8 +248,8 @@ static double cosine(const Kind *k)
     return k->dot / sqrt(k->got * k->want);
 }
 
-/* A pair of numbers, to its group. */
-static void add_to_group(const HnOutputView *v, Group *group, double g, double w)
+/* A pair of numbers, those of element i, to its group. */
+static void add_to_group(const HnOutputView *v, Group *group, int64_t i, double g, double w)
 {
     if (isfinite(w) && fabs(w) >= v->channels.beyond) {
         group->one_sided = group->one_sided || !(fabs(g - w) <= STAND_IN * fabs(w));
@@ -275,6 +276,11 @@ static void add_to_group(const HnOutputView *v, Group *group, double g, double w
     group->sum += w;
     group->squares += w * w;
     group->most = MAX(group->most, w);
+    if (v->middle == NULL || hn_output_is_still(v, i))
+        return;
+    const double x = w - v->middle[i % v->columns];
+    group->about += x * x;
+    group->n_about++;
 }
 
 /* To its kind and the output's sums; still: it is the same in all samples. */
@@ -309,9 +315,9 @@ static void add_pair(HnOutputSums *s, Kind *kind, int k, int64_t i, double g, do
     if (s->view->turn > 0 && isfinite(g) && isfinite(w))
         g -= s->view->turn * rint((g - w) / s->view->turn);
     add_to_sums(s, kind, g, w, still);
-    add_to_group(s->view, &s->group[k], g, w);
+    add_to_group(s->view, &s->group[k], i, g, w);
     if (s->own != NULL && !still)
-        add_to_group(s->view, &s->own[k], g, w);
+        add_to_group(s->view, &s->own[k], i, g, w);
 }
 
 static void end_sample(Group *group, int n)
@@ -454,7 +460,9 @@ static Group as_judged(const HnOutputView *v, const Group *group)
         g.n += g.none;
         g.sum += g.none * none;
         g.squares += g.none * none * none;
+        g.n_about = 0;
     }
+    g.about *= v->rows / fmax(v->rows - 1, 1); /* means are those of the same rows */
     return g;
 }
 
@@ -464,7 +472,8 @@ static double size_of_group(const Group *g, gboolean scores)
     if (g->names)
         return 1 / CLASS_PART;
     const double rest = fmax(g->n - 1, 1), power = g->squares / fmax(g->n, 1), few = FLOOR + (1 - FLOOR) / rest;
-    const double spread = fmax(g->squares - g->sum * g->sum / fmax(g->n, 1), 0) / rest;
+    const double all = fmax(g->squares - g->sum * g->sum / fmax(g->n, 1), 0) / rest;
+    const double spread = g->n_about > 0 ? fmin(all, g->about / g->n_about) : all;
     const gboolean varies = g->samples >= MANY_SAMPLES && spread > STILL * STILL * power;
     const double floor = varies ? fmin(few * few * power, VARIES * VARIES * spread) : few * few * power;
     const double size = fmax(spread, floor);

@@ -51,6 +51,13 @@ static double landmark(HnRng *rng, int s, int64_t i)
     return 50 + 35 * sin(0.7 * (double)i * (i % 2 ? 1.3 : 1)) + 2 * hn_rng_normal(rng);
 }
 
+/* Far from 0 in each column, and near that in each sample. */
+static double cone(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return 8 * sin(1.7 * (double)i) + 0.2 * hn_rng_normal(rng);
+}
+
 static double one_of_ten(HnRng *rng, int s, int64_t i)
 {
     (void)rng;
@@ -360,6 +367,22 @@ static const Case cases[] = {
       "%y = Identity(%x)",
       { "%y = Add(%x, p:f32={0.4})", NOISE(1) "%y = Identity(%z)" },
       { "%y = Add(%x, p:f32={5})", NOISE(10) "%y = Identity(%z)", "%y = Mul(%x, p:f32={0.9})" } },
+    { "directions in a narrow cone, few samples",
+      "f32[1,64]",
+      5,
+      cone,
+      HN_OUTPUT_EMBEDDING,
+      "%y = LpNormalization(%x)",
+      { NOISE(0.005) "%y = LpNormalization(%z)" },
+      { "%a = Mul(%x, p:f32={2})\n%r = Round(%a)\n%y = LpNormalization(%r)", NOISE(0.15) "%y = LpNormalization(%z)" } },
+    { "directions in a narrow cone",
+      "f32[1,64]",
+      24,
+      cone,
+      HN_OUTPUT_EMBEDDING,
+      "%y = LpNormalization(%x)",
+      { NOISE(0.005) "%y = LpNormalization(%z)" },
+      { "%a = Mul(%x, p:f32={2})\n%r = Round(%a)\n%y = LpNormalization(%r)", NOISE(0.15) "%y = LpNormalization(%z)" } },
     { "one of ten",
       "f32[1,10]",
       10,
