@@ -151,6 +151,17 @@ HnValue *hn_form_count(HnUnbind *u, HnValue *n)
     return hn_unbind_op3(u, "Range", hn_unbind_scalar(u, HN_I64, 0), limit, hn_unbind_scalar(u, HN_I64, 1));
 }
 
+void hn_form_split(HnUnbind *u, HnValue *v, const int64_t *sizes, int n, HnValue **parts)
+{
+    HnNode *s =
+        hn_unbind_node(u, "Split", 2, (HnValue *[]){ v, sizes != NULL ? hn_unbind_list(u, sizes, n) : NULL }, n);
+    hn_node_set_int(s, "axis", -1);
+    if (sizes == NULL)
+        hn_node_set_int(s, "num_outputs", n);
+    for (int i = 0; i < n; i++)
+        parts[i] = hn_node_out(s, i);
+}
+
 HnValue *hn_form_layer_norm(HnUnbind *u, HnValue *x, HnValue *scale, HnValue *bias, double epsilon)
 {
     HnValue *y = hn_form_node(u, "LayerNormalization", 3, (HnValue *[]){ x, scale, bias });

@@ -53,18 +53,6 @@ static HnValue *pick(HnUnbind *u, HnValue *v, int64_t axis, int64_t i)
     return y;
 }
 
-/* Parts of these sizes along the last axis; sizes NULL: n equal ones. */
-static void split(HnUnbind *u, HnValue *v, const int64_t *sizes, int n, HnValue **parts)
-{
-    HnNode *s =
-        hn_unbind_node(u, "Split", 2, (HnValue *[]){ v, sizes != NULL ? hn_unbind_list(u, sizes, n) : NULL }, n);
-    hn_node_set_int(s, "axis", -1);
-    if (sizes == NULL)
-        hn_node_set_int(s, "num_outputs", n);
-    for (int i = 0; i < n; i++)
-        parts[i] = hn_node_out(s, i);
-}
-
 /* The type that scores are computed in: that of input i. */
 static HnDtype float_of(HnUnbind *u, int i)
 {
@@ -130,7 +118,7 @@ static void of_one_product(HnUnbind *u, HnValue *qkv, HnDtype dtype, int mask, i
     if (u->error != NULL)
         return;
     HnValue *parts[3], *pasts = hn_unbind_in(u, past);
-    split(u, qkv, n == 3 ? sizes : NULL, 3, parts);
+    hn_form_split(u, qkv, n == 3 ? sizes : NULL, 3, parts);
     Core a = { .q = parts[0],
                .k = parts[1],
                .v = parts[2],
@@ -223,7 +211,7 @@ static void add_bias(HnUnbind *u, Core *a)
         hn_unbind_refuse(u, "the size of the bias is not known");
         return;
     }
-    split(u, hn_unbind_in(u, BIAS), sizes, 3, parts);
+    hn_form_split(u, hn_unbind_in(u, BIAS), sizes, 3, parts);
     a->q = hn_unbind_op2(u, "Add", a->q, parts[0]);
     if (a->split)
         return;
@@ -423,11 +411,88 @@ static void group_query(HnUnbind *u, const HnContrib *c)
     hn_unbind_take(u, 2, present[1]);
 }
 
+/* --- places of tokens to one another ------------------------------------------------------------------------------
+ */
+
+/* The bucket of keys `after` places behind their query, as T5 has it (Raffel et al., 2020): near places have one each,
+ * others by their logarithm. */
+static int64_t bucket_of(int64_t after, int64_t buckets, int64_t farthest, gboolean both)
+{
+    const int64_t half = both ? buckets / 2 : buckets, near = half / 2, base = both && after > 0 ? half : 0;
+    const int64_t away = both ? ABS(after) : MAX(-after, 0);
+    if (away < near)
+        return base + away;
+    const float part = logf((float)away / (float)near) / logf((float)farthest / (float)near);
+    const int64_t far = near + (int64_t)(part * (float)(half - near));
+    return base + MIN(far, half - 1);
+}
+
+/* RelativePositionBias(table, queries, keys): the table's bytes are those of [heads, buckets], whatever its shape. */
+static void relative_bias(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    const int64_t farthest = hn_form_int(u, "max_distance", 0), buckets = hn_unbind_dim(u, 0, 0);
+    const gboolean both = hn_form_int(u, "is_bidirectional", 0) != 0;
+    if (buckets < (both ? 4 : 2) || buckets > INT32_MAX || hn_unbind_rank(u, 0) != 2)
+        hn_unbind_refuse(u, "the number of buckets is not known, or below %d", both ? 4 : 2);
+    else if (farthest <= buckets / (both ? 4 : 2) || farthest > HN_UNBIND_FILL / 4)
+        hn_unbind_refuse(u, "attribute 'max_distance' is %" PRId64 " for %" PRId64 " buckets", farthest, buckets);
+    if (u->error != NULL)
+        return;
+    const int64_t n = 2 * farthest + 1; /* places beyond `farthest` are as that one */
+    HnTensor *bucket = hn_tensor_new(HN_I64, 1, &n, NULL, NULL);
+    if (bucket == NULL) {
+        hn_unbind_refuse(u, "there is no memory for its buckets");
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        hn_tensor_set_i64(bucket, i, bucket_of(i - farthest, buckets, farthest, both));
+    HnValue *table = hn_unbind_reshape(u, hn_unbind_in(u, 0), (int64_t[]){ -1, buckets }, 2);
+    HnValue *by_place = hn_unbind_op2(u, "Gather", table, hn_unbind_const(u, bucket));
+    hn_node_set_int(by_place->producer, "axis", 1);
+    HnValue *query = hn_form_unsqueeze(u, hn_form_count(u, hn_unbind_in(u, 1)), 1);
+    HnValue *after = hn_unbind_op2(u, "Sub", hn_form_count(u, hn_unbind_in(u, 2)), query);
+    after = hn_unbind_op2(u, "Min", after, hn_unbind_scalar(u, HN_I64, (double)farthest));
+    after = hn_unbind_op2(u, "Max", after, hn_unbind_scalar(u, HN_I64, (double)-farthest));
+    after = hn_unbind_op2(u, "Add", after, hn_unbind_scalar(u, HN_I64, (double)farthest));
+    HnValue *y = hn_unbind_op2(u, "Gather", by_place, after);
+    hn_node_set_int(y->producer, "axis", 1);
+    hn_unbind_take(u, 0, hn_form_unsqueeze(u, y, 0));
+}
+
+/* GatedRelativePositionBias(query, bias, relative bias, weight, bias of that, constant): WavLM's (Chen et al., 2022).
+ */
+static void gated_bias(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    const int64_t heads = hn_form_int(u, "num_heads", 0);
+    const HnDtype dtype = float_of(u, 0);
+    HnValue *gate[2];
+    hn_form_absent(u, 6, "token_offset");
+    if (heads <= 0)
+        hn_unbind_refuse(u, "attribute 'num_heads' is %" PRId64, heads);
+    if (u->error != NULL)
+        return;
+    HnValue *q = hn_unbind_op2(u, "Add", hn_unbind_in(u, 0), hn_unbind_in(u, 1));
+    q = hn_unbind_reshape(u, q, (int64_t[]){ 0, 0, heads, -1 }, 4);
+    q = hn_unbind_transpose(u, q, swap_heads, 4);
+    HnValue *g = hn_form_add(u, hn_unbind_op2(u, "MatMul", q, hn_unbind_in(u, 3)), hn_unbind_in(u, 4));
+    g = hn_unbind_reshape(u, g, (int64_t[]){ 0, 0, 0, 2, -1 }, 5);
+    g = hn_unbind_op1(u, "Sigmoid", hn_unbind_reduce(u, "ReduceSum", g, (int64_t[]){ 4 }, 1, FALSE));
+    hn_form_split(u, g, NULL, 2, gate);
+    HnValue *y = hn_unbind_op2(u, "Mul", gate[1], hn_unbind_in(u, 5));
+    y = hn_unbind_op2(u, "Sub", y, hn_unbind_scalar(u, dtype, 1));
+    y = hn_unbind_op2(u, "Add", hn_unbind_op2(u, "Mul", gate[0], y), hn_unbind_scalar(u, dtype, 2));
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", y, hn_unbind_in(u, 2)));
+}
+
 const HnContrib hn_contrib_attention[] = {
     { .name = "Attention", .spell = attention },
     { .name = "QAttention", .spell = quantized_attention },
     { .name = "MultiHeadAttention", .spell = multi_head },
     { .name = "RotaryEmbedding", .spell = rotary },
     { .name = "GroupQueryAttention", .spell = group_query },
+    { .name = "RelativePositionBias", .spell = relative_bias },
+    { .name = "GatedRelativePositionBias", .spell = gated_bias },
     { .name = NULL },
 };

@@ -39,6 +39,8 @@ HnValue *hn_form_unsqueeze(HnUnbind *u, HnValue *v, int64_t axis);
 HnValue *hn_form_add(HnUnbind *u, HnValue *a, HnValue *b_or_null);
 HnValue *hn_form_count(HnUnbind *u, HnValue *n);  /* 0, 1, ... below n, i64[1] */
 HnValue *hn_form_number(HnUnbind *u, HnValue *v); /* a tensor of one element as a scalar */
+/* Parts of these sizes along the last axis; sizes NULL: n equal ones. */
+void hn_form_split(HnUnbind *u, HnValue *v, const int64_t *sizes, int n, HnValue **parts);
 HnValue *hn_form_layer_norm(HnUnbind *u, HnValue *x, HnValue *scale, HnValue *bias, double epsilon);
 /* v with its channels moved from the back to axis 1, and back; a refusal where the rank of input 0 is not known. */
 HnValue *hn_form_channels_first(HnUnbind *u, HnValue *v);

@@ -321,6 +321,53 @@ static void matmul_bits(HnUnbind *u, const HnContrib *c)
     hn_unbind_take(u, 0, hn_form_add(u, hn_unbind_op2(u, "MatMul", hn_unbind_in(u, 0), m), hn_unbind_in(u, 5)));
 }
 
+/* What the 16 codes of bitsandbytes mean, of the largest of a block: floats of 4 bits, quantiles of the normal
+ * distribution (Dettmers et al., "QLoRA", 2023, appendix E). */
+static const float code_f4[] = {
+    0.0f,  0.00520833333f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+    -0.0f, -0.00520833333f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f
+};
+static const float code_nf4[] = { -1.0f,          -0.6961928009f, -0.5250730514f, -0.3949174881f,
+                                  -0.2844413817f, -0.1847734302f, -0.0910500363f, 0.0f,
+                                  0.0795802996f,  0.1609302014f,  0.2461123019f,  0.3379152417f,
+                                  0.4407098293f,  0.5626170039f,  0.7229568362f,  1.0f };
+
+/* MatMulBnb4(a, b, largest of each block): b holds numbers [N,K] in rows, the first of a byte in its upper half. */
+static void matmul_codes(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    const int64_t k = hn_form_int(u, "K", 0), n = hn_form_int(u, "N", 0), block = hn_form_int(u, "block_size", 0);
+    const int64_t kind = hn_form_int(u, "quant_type", 0);
+    const gboolean turned = hn_form_int(u, "transB", 1) != 0;
+    const HnTensor *b = hn_unbind_value(u, 1), *largest = hn_unbind_value(u, 2);
+    int64_t count = 0;
+    if (b == NULL || largest == NULL)
+        hn_unbind_refuse(u, "its weights are computed when it runs");
+    else if (block < 1 || (kind != 0 && kind != 1))
+        hn_unbind_refuse(u, "blocks of %" PRId64 " numbers of kind %" PRId64 " are not supported", block, kind);
+    else if (k <= 0 || n <= 0 || !hn_dims_count(2, (int64_t[]){ n, k }, &count))
+        hn_unbind_refuse(u, "attributes 'K' and 'N' are no sizes of a matrix");
+    else if (b->dtype != HN_U8 || b->n != count / 2 + count % 2 || largest->n != count / block + (count % block != 0))
+        hn_unbind_refuse(u, "packed numbers are not as many as attributes say");
+    else if (!hn_dtype_in(largest->dtype, HN_T_FLOATS))
+        hn_unbind_refuse(u, "input 2 is not of floats");
+    if (u->error != NULL)
+        return;
+    HnTensor *w = hn_tensor_new(largest->dtype, 2, (int64_t[]){ n, k }, NULL, NULL);
+    if (w == NULL) {
+        hn_unbind_refuse(u, "there is no memory for its weights");
+        return;
+    }
+    const uint8_t *from = b->data;
+    for (int64_t i = 0; i < count; i++) {
+        const int code = i % 2 == 0 ? from[i / 2] >> 4 : from[i / 2] & 15;
+        hn_tensor_set_f64(w, i, (double)(kind == 0 ? code_f4 : code_nf4)[code] * hn_tensor_get_f64(largest, i / block));
+    }
+    HnValue *m = hn_unbind_const(u, w);
+    m = turned ? hn_unbind_transpose(u, m, (int64_t[]){ 1, 0 }, 2) : m;
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "MatMul", hn_unbind_in(u, 0), m));
+}
+
 /* A constant table of bytes that hold several numbers each, and its zero points, become ones of numbers. */
 static gboolean unpack_table(HnUnbind *u, int64_t bits, int64_t axis, HnValue **table, HnValue **zeros)
 {
@@ -381,6 +428,7 @@ const HnContrib hn_contrib_integers[] = {
     { .name = "MatMulIntegerToFloat", .spell = integer_matmul },
     { .name = "DynamicQuantizeLSTM", .spell = dynamic_lstm },
     { .name = "MatMulNBits", .spell = matmul_bits },
+    { .name = "MatMulBnb4", .spell = matmul_codes },
     { .name = "GatherBlockQuantized", .spell = gather_bits },
     { .name = NULL },
 };

@@ -168,7 +168,48 @@ static void skip_norm(HnUnbind *u, const HnContrib *c)
     hn_unbind_take(u, 3, sum);
 }
 
+/* GroupNorm(x, scale, bias), SkipGroupNorm(x, scale, bias, skip, bias of the sum): channels last unless said. */
+static void group_norm(HnUnbind *u, const HnContrib *c)
+{
+    const gboolean last = hn_form_int(u, "channels_last", 1) != 0;
+    const int64_t groups = hn_form_int(u, "groups", 0), activation = hn_form_int(u, "activation", 0);
+    const double epsilon = hn_form_float(u, "epsilon", 1e-5);
+    const HnDtype dtype = hn_unbind_dtype(u, 0);
+    HnValue *sum = hn_unbind_in(u, 0), *scale = hn_unbind_in(u, 1), *bias = hn_unbind_in(u, 2);
+    if (activation != 0 && activation != 1)
+        hn_unbind_refuse(u, "attribute 'activation' is %" PRId64 ", not 0 or 1", activation);
+    else if (groups <= 0)
+        hn_unbind_refuse(u, "attribute 'groups' is %" PRId64, groups);
+    else if (dtype == HN_UNDEFINED)
+        hn_unbind_refuse(u, "the type of input 0 is not known");
+    else if (c->operands == 2 && !last)
+        hn_unbind_refuse(u, "channels in axis 1 are not supported");
+    else if (c->operands == 2 && hn_unbind_rank(u, 3) != 4 && hn_unbind_rank(u, 3) != 2)
+        hn_unbind_refuse(u, "the number of axes of input 3 is not known to be 2 or 4");
+    if (u->error != NULL)
+        return;
+    if (c->operands == 2) {
+        HnValue *skip = hn_unbind_in(u, 3);
+        if (hn_unbind_rank(u, 3) == 2)
+            skip = hn_unbind_op2(u, "Unsqueeze", skip, hn_unbind_list(u, (int64_t[]){ 1, 2 }, 2));
+        sum = hn_form_add(u, hn_unbind_op2(u, "Add", sum, skip), hn_unbind_in(u, 4));
+    }
+    scale = hn_unbind_dtype(u, 1) == dtype ? scale : hn_unbind_cast(u, scale, dtype);
+    bias = hn_unbind_dtype(u, 2) == dtype ? bias : hn_unbind_cast(u, bias, dtype);
+    HnValue *x = last ? hn_form_channels_first(u, sum) : sum;
+    HnValue *y = hn_form_node(u, "GroupNormalization", 3, (HnValue *[]){ x, scale, bias });
+    hn_node_set_float(y->producer, "epsilon", (float)epsilon);
+    hn_node_set_int(y->producer, "num_groups", groups);
+    if (activation != 0)
+        y = hn_unbind_op1(u, "Swish", y);
+    hn_unbind_take(u, 0, last ? hn_form_channels_last(u, y) : y);
+    if (c->operands == 2)
+        hn_unbind_take(u, 1, sum);
+}
+
 enum { IDS, SEGMENTS, WORD_TABLE, PLACE_TABLE, SEGMENT_TABLE, SCALE, BIAS, MASK, PLACES };
+/* QEmbedLayerNormalization: steps and zero points of WORD_TABLE to BIAS, of each one for all. */
+enum { FIRST_STEP = 8, FIRST_ZERO = 13 };
 
 /* How many are 1 in each row of the mask; 0 without one. */
 static HnValue *mask_counts(HnUnbind *u)
@@ -182,22 +223,45 @@ static HnValue *mask_counts(HnUnbind *u)
     return hn_unbind_reduce(u, "ReduceSum", mask, (int64_t[]){ 1 }, 1, FALSE);
 }
 
+/* Rows of a table, or a vector, as numbers: v is of input i. */
+static HnValue *embed_numbers(HnUnbind *u, const HnContrib *c, HnValue *v, int i)
+{
+    if (c->operands == 0 || v == NULL)
+        return v;
+    HnValue *const step = hn_unbind_in(u, FIRST_STEP + i - WORD_TABLE);
+    HnValue *const zero = hn_unbind_in(u, FIRST_ZERO + i - WORD_TABLE);
+    if (step == NULL || zero == NULL) {
+        hn_unbind_refuse(u, "the step or the zero point of input %d is missing", i);
+        return v;
+    }
+    HnValue *in[] = { v, hn_form_number(u, step), hn_form_number(u, zero) };
+    return hn_form_node(u, "DequantizeLinear", 3, in);
+}
+
+static HnValue *embed_rows(HnUnbind *u, const HnContrib *c, int table, int ids)
+{
+    return embed_numbers(u, c, hn_unbind_op2(u, "Gather", hn_unbind_in(u, table), hn_unbind_in(u, ids)), table);
+}
+
+/* EmbedLayerNormalization, and QEmbedLayerNormalization (operands: quantized) without PLACES and without the sum. */
 static void embed_norm(HnUnbind *u, const HnContrib *c)
 {
-    (void)c;
     const double epsilon = hn_form_float(u, "epsilon", 1e-12);
-    HnValue *sum = hn_unbind_op2(u, "Gather", hn_unbind_in(u, WORD_TABLE), hn_unbind_in(u, IDS)), *places;
-    if (hn_unbind_in(u, PLACES) != NULL)
-        places = hn_unbind_op2(u, "Gather", hn_unbind_in(u, PLACE_TABLE), hn_unbind_in(u, PLACES));
+    HnValue *sum = embed_rows(u, c, WORD_TABLE, IDS), *places;
+    if (c->operands == 0 && hn_unbind_in(u, PLACES) != NULL)
+        places = embed_rows(u, c, PLACE_TABLE, PLACES);
     else
-        places = hn_form_node(u, "Slice", 4,
-                              (HnValue *[]){ hn_unbind_in(u, PLACE_TABLE), hn_unbind_int(u, 0),
-                                             hn_unbind_shape(u, hn_unbind_in(u, IDS), 1, 2), hn_unbind_int(u, 0) });
+        places = embed_numbers(
+            u, c,
+            hn_form_node(u, "Slice", 4,
+                         (HnValue *[]){ hn_unbind_in(u, PLACE_TABLE), hn_unbind_int(u, 0),
+                                        hn_unbind_shape(u, hn_unbind_in(u, IDS), 1, 2), hn_unbind_int(u, 0) }),
+            PLACE_TABLE);
     sum = hn_unbind_op2(u, "Add", sum, places);
     if (hn_unbind_in(u, SEGMENTS) != NULL && hn_unbind_in(u, SEGMENT_TABLE) != NULL)
-        sum = hn_unbind_op2(u, "Add", sum,
-                            hn_unbind_op2(u, "Gather", hn_unbind_in(u, SEGMENT_TABLE), hn_unbind_in(u, SEGMENTS)));
-    HnValue *y = hn_form_layer_norm(u, sum, hn_unbind_in(u, SCALE), hn_unbind_in(u, BIAS), epsilon);
+        sum = hn_unbind_op2(u, "Add", sum, embed_rows(u, c, SEGMENT_TABLE, SEGMENTS));
+    HnValue *y = hn_form_layer_norm(u, sum, embed_numbers(u, c, hn_unbind_in(u, SCALE), SCALE),
+                                    embed_numbers(u, c, hn_unbind_in(u, BIAS), BIAS), epsilon);
     if (hn_unbind_wants(u, 1))
         hn_unbind_take(u, 1, mask_counts(u));
     hn_unbind_take(u, 0, y);
@@ -217,5 +281,8 @@ const HnContrib hn_contrib_layers[] = {
     { .name = "SimplifiedLayerNormalization", .spell = simplified_norm },
     { .name = "SimplifiedLayerNormalization", .spell = simplified_norm, .below = 255 },
     { .name = "EmbedLayerNormalization", .spell = embed_norm },
+    { .name = "QEmbedLayerNormalization", .spell = embed_norm, .operands = 5 },
+    { .name = "GroupNorm", .spell = group_norm },
+    { .name = "SkipGroupNorm", .spell = group_norm, .operands = 2 },
     { .name = NULL },
 };

@@ -39,6 +39,62 @@ static void gelu(HnUnbind *u, const HnContrib *c)
     hn_unbind_take(u, 0, y);
 }
 
+/* GemmFastGelu(x, w, bias) */
+static void product_gelu(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    HnValue *x = hn_unbind_op2(u, "MatMul", hn_unbind_in(u, 0), hn_unbind_in(u, 1));
+    HnValue *y = hn_unbind_op1(u, "Gelu", hn_form_add(u, x, hn_unbind_in(u, 2)));
+    hn_node_set_string(y->producer, "approximate", "tanh");
+    hn_unbind_take(u, 0, y);
+}
+
+/* BiasSplitGelu(x, bias): the first half of channels times Gelu of the second. */
+static void split_gelu(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    HnValue *half[2];
+    hn_form_split(u, hn_form_add(u, hn_unbind_in(u, 0), hn_unbind_in(u, 1)), NULL, 2, half);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", half[0], hn_unbind_op1(u, "Gelu", half[1])));
+}
+
+/* BiasSoftmax(x, bias): of all axes from `axis` on at once. */
+static void bias_softmax(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    const int64_t axis = hn_form_int(u, "axis", 1);
+    HnValue *x = hn_form_add(u, hn_unbind_in(u, 0), hn_unbind_in(u, 1));
+    HnValue *y = hn_form_axis(u, "Softmax", hn_form_axis(u, "Flatten", x, axis), -1);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Reshape", y, hn_unbind_shape(u, x, 0, INT64_MAX)));
+}
+
+/* Windows of `size` along an axis, `step` apart; what is within one is a new axis at the end. */
+static void unfold(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    const int64_t size = hn_form_int(u, "size", 0), step = hn_form_int(u, "step", 1);
+    const int rank = hn_unbind_rank(u, 0);
+    int64_t axis = hn_form_int(u, "dim", -1), perm[HN_MAX_RANK];
+    axis += axis < 0 ? rank : 0;
+    if (rank < 1 || rank >= HN_MAX_RANK || axis < 0 || axis >= rank)
+        hn_unbind_refuse(u, "attribute 'dim' is no axis of a tensor whose number of axes is known");
+    else if (size <= 0 || size > INT32_MAX || step <= 0 || step > INT32_MAX)
+        hn_unbind_refuse(u, "attributes 'size' and 'step' are no lengths");
+    if (u->error != NULL)
+        return;
+    HnValue *x = hn_unbind_in(u, 0), *n = hn_unbind_op1(u, "Squeeze", hn_unbind_size(u, x, axis));
+    HnValue *end = hn_unbind_op2(u, "Sub", n, hn_unbind_scalar(u, HN_I64, (double)(size - 1)));
+    HnValue *zero = hn_unbind_scalar(u, HN_I64, 0);
+    HnValue *from = hn_unbind_op3(u, "Range", zero, end, hn_unbind_scalar(u, HN_I64, (double)step));
+    HnValue *at = hn_unbind_op2(u, "Add", hn_form_unsqueeze(u, from, 1), hn_form_count(u, hn_unbind_int(u, size)));
+    HnValue *y = hn_unbind_op2(u, "Gather", x, at);
+    hn_node_set_int(y->producer, "axis", axis);
+    for (int i = 0; i < rank; i++)
+        perm[i] = i <= axis ? i : i + 1;
+    perm[rank] = axis + 1;
+    hn_unbind_take(u, 0, hn_unbind_transpose(u, y, perm, rank + 1));
+}
+
 static void quick_gelu(HnUnbind *u, const HnContrib *c)
 {
     (void)c;
@@ -145,6 +201,10 @@ const HnContrib hn_contrib_simple[] = {
     { .name = "BiasGelu", .spell = gelu, .operands = 1 },
     { .name = "FastGelu", .spell = gelu, .operands = 2 },
     { .name = "QuickGelu", .spell = quick_gelu },
+    { .name = "GemmFastGelu", .spell = product_gelu },
+    { .name = "BiasSplitGelu", .spell = split_gelu },
+    { .name = "BiasSoftmax", .spell = bias_softmax },
+    { .name = "UnfoldTensor", .spell = unfold },
     { .name = "BiasAdd", .spell = sum },
     { .name = "Trilu", .spell = same },
     { .name = "ExpandDims", .spell = expand_dims },

@@ -116,6 +116,23 @@ static void test_hostile(void)
            "block_size=16 }");
     refuse("%y = com.microsoft::MatMulNBits(%x, bits:u8[4,1,8], steps:f32[4], zeros:u8[2]) K=6 N=4 bits=4 "
            "block_size=16 }");
+    refuse("%y = com.microsoft::MatMulBnb4(%x, codes4:u8[11], most:f32[2]) K=6 N=4 block_size=16 quant_type=1 }");
+    refuse("%y = com.microsoft::MatMulBnb4(%x, codes4:u8[12], most:f32[1]) K=6 N=4 block_size=16 quant_type=1 }");
+    refuse("%y = com.microsoft::MatMulBnb4(%x, codes4:u8[12], most:f32[2]) K=6 N=4 block_size=16 quant_type=2 }");
+    refuse("%y = com.microsoft::MatMulBnb4(%x, codes4:u8[12], most:f32[2]) K=6 N=4611686018427387904 block_size=16 "
+           "quant_type=1 }");
+    refuse("%y = com.microsoft::RelativePositionBias(table:f32[8,2], q:i64[1]={4}, q) max_distance=4 }");
+    refuse("%y = com.microsoft::RelativePositionBias(table:f32[0,2], q:i64[1]={4}, q) max_distance=0 }");
+    refuse(
+        "%y = com.microsoft::RelativePositionBias(table:f32[8,2], q:i64[1]={4}, q) max_distance=9223372036854775807 }");
+    refuse("%y = com.microsoft::UnfoldTensor(%x) size=0 }");
+    refuse("%y = com.microsoft::UnfoldTensor(%x) size=2 step=0 }");
+    refuse("%y = com.microsoft::UnfoldTensor(%x) size=2 dim=4 }");
+    refuse("%y = com.microsoft::GroupNorm(%x, gain:f32[6], base:f32[6]) groups=0 activation=0 }");
+    refuse("%y = com.microsoft::GroupNorm(%x, gain:f32[6], base:f32[6]) groups=2 activation=2 }");
+    refuse(
+        "%y = com.microsoft::SkipGroupNorm(%x, gain:f32[6], base:f32[6], %x) groups=2 activation=0 channels_last=0 }");
+    refuse("%y = com.microsoft::GatedRelativePositionBias(%x, %x, %x, %x, %x, %x) num_heads=0 }");
     refuse("%y = com.microsoft::MultiHeadAttention(%x) num_heads=-1 }");
     refuse("%c = com.microsoft.nchwc::Conv(%x, w:f32[16,16,1,1]) %y = Neg(%c) }");
 }
