@@ -1,6 +1,9 @@
 /*
  * Groups of element-wise nodes: what becomes one step, and that it gives what the nodes give one by one.
  */
+#include <math.h>
+
+#include "cpu/core/post.h"
 #include "run_model.h"
 
 /* The graph gives what ref gives, with so many steps that are no reorders; none of them on ref. */
@@ -296,11 +299,30 @@ static void test_inplace(void)
     g_assert_cmpint(inplace, ==, 2); /* %b on %a, %3 on %b */
 }
 
+/* Gelu of the level that is used, against doubles: as near for numbers of which little is left. */
+static void test_gelu(void)
+{
+    enum { N = 1 << 14 };
+    static float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = y[i] = -10.7f + 22.0f * (float)i / N;
+    hn_post_rows(&(HnPost){ .kind = HN_POST_GELU }, 1, y, N, 1, 0, N);
+    for (int i = 0; i < N; i++) {
+        const double v = x[i], want = v * 0.5 * erfc(-v * M_SQRT1_2), wrong = fabs(y[i] - want);
+        if (wrong > (v < -3 ? 2e-5 : 2e-6) * fabs(want))
+            g_test_fail_printf("Gelu(%g) is %g instead of %g", v, y[i], want);
+    }
+    float far[] = { -10.76f, -1e30f, 10.76f, 1e30f };
+    hn_post_rows(&(HnPost){ .kind = HN_POST_GELU }, 1, far, 4, 1, 0, 4);
+    g_assert_true(far[0] == 0 && far[1] == 0 && far[2] == 10.76f && far[3] == 1e30f);
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
         return 0;
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cpu/gelu", test_gelu);
     g_test_add_func("/region/sizes", test_sizes);
     g_test_add_func("/region/broadcast", test_broadcast);
     g_test_add_func("/region/truth", test_truth);

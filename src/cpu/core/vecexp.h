@@ -53,8 +53,55 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_gelu_tanh
 #define LINE(a, v, b) HN_VFMA(HN_VSET(a), v, HN_VSET(b))
 
 /* v times the normal distribution's share below v: what |v| times the share below -|v| leaves of it, or of 0. That
- * share is half of 1 - erf(t), t = |v| / sqrt(2), as e^(-t R(t)), and 0 beyond t = 7.6. R is a polynomial about the
- * middle, where its terms stay small; its numbers contain the factors of t and of powers of 2. */
+ * share is half of 1 - erf(t), t = |v| / sqrt(2), and 0 beyond t = 7.6. */
+#if HN_LANES == 16
+/* A table's number for the last 4 bits of each element of `at`. */
+#define PICK(at, ...) _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_setr_ps(__VA_ARGS__))
+
+/* The share is 2^z, z a polynomial about the nearest of 16 places, and 2^z that of the nearest sixteenth, whose bits
+ * are in a table less what the shift adds to them, times a polynomial. */
+static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_gelu)(HN_VEC v)
+{
+    const HN_VEC round = HN_VSET(12582912.0f), sixteenths = HN_VSET(786432.0f); /* 1.5 * 2^23, 1.5 * 2^19 */
+    const HN_VEC a = HN_VMAX(v, HN_VSET(0) - v), c = HN_VMIN(HN_VSET(10.75f), v);
+    const HN_VEC at = HN_VFMA(a, HN_VSET(1.4418604f), round);
+    const HN_VEC d = HN_VFNMA(at - round, HN_VSET(0.6935484f), a);
+    HN_VEC z = PICK(at, 0.00680948095f, 0.00565495156f, 0.00369657786f, 0.00224101497f, 0.00134497578f, 0.000821490656f,
+                    0.000516130589f, 0.000334551965f, 0.000223601834f, 0.000153787129f, 0.000108569169f,
+                    7.84735603e-05f, 5.79326879e-05f, 4.35870861e-05f, 3.33566677e-05f, 2.5921152e-05f);
+    z = HN_VFMA(z, d,
+                PICK(at, -0.0523806289f, -0.0345908962f, -0.0216721017f, -0.013579648f, -0.00871266238f,
+                     -0.00577222882f, -0.00395366969f, -0.00279458752f, -0.0020324178f, -0.00151605799f,
+                     -0.00115646527f, -0.000899716455f, -0.000712237321f, -0.000572556339f, -0.000466592406f,
+                     -0.000384893618f));
+    z = HN_VFMA(z, d,
+                PICK(at, -0.459229976f, -0.549028099f, -0.606433213f, -0.642275274f, -0.664956212f, -0.679727316f,
+                     -0.689671636f, -0.696588695f, -0.701547146f, -0.705198944f, -0.707953513f, -0.710075438f,
+                     -0.711740673f, -0.713069081f, -0.714144349f, -0.715025902f));
+    z = HN_VFMA(z, d,
+                PICK(at, -1.15110385f, -1.85470593f, -2.65917611f, -3.52714872f, -4.43493748f, -5.36824179f,
+                     -6.31842041f, -7.28013563f, -8.24999237f, -9.22576237f, -10.2059383f, -11.1894712f, -12.1756144f,
+                     -13.1638231f, -14.1536894f, -15.144908f));
+    z = HN_VFMA(z, d,
+                PICK(at, -1.0f, -2.0351491f, -3.59586191f, -5.73825884f, -8.4974947f, -11.8958044f, -15.9476423f,
+                     -20.6627178f, -26.0477695f, -32.1076164f, -38.8458099f, -46.2650146f, -54.3672905f, -63.1542473f,
+                     -72.6271667f, -82.7870941f));
+    const HN_VEC near = z + sixteenths, f = z - (near - sixteenths);
+    const __m512i bits = _mm512_castps_si512(near);
+    const __m512i of = _mm512_permutexvar_epi32(
+        bits, _mm512_setr_epi32(0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532, 0x3f75fed7,
+                                0x3f75583f, 0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c, 0x3f7744fd, 0x3f78ccdf,
+                                0x3f7ac0c7, 0x3f7d257d));
+    const HN_VEC power = _mm512_castsi512_ps(_mm512_add_epi32(of, _mm512_slli_epi32(bits, 19)));
+    const HN_VEC q = HN_VFMA(LINE(0.05550595f, f, 0.240234286f), f, HN_VSET(0.693147182f));
+    const __mmask16 some = _mm512_cmp_ps_mask(a, HN_VSET(10.75f), _CMP_LT_OQ);
+    const HN_VEC y = _mm512_maskz_mul_ps(some, HN_VFMA(q, f, HN_VSET(1)), power);
+    return HN_VFNMA(HN_VMAX(c, HN_VSET(0) - v), y, HN_VMAX(HN_VSET(0), v)); /* NaN of minus infinity */
+}
+#undef PICK
+#else
+/* As e^(-t R(t)): R is a polynomial about the middle, where its terms stay small; its numbers contain the factors of t
+ * and of powers of 2. */
 static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_gelu)(HN_VEC v)
 {
     const HN_VEC round = HN_VSET(12583038.0f); /* 1.5 * 2^23 + 126 */
@@ -74,5 +121,6 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_gelu)(HN_
     const HN_VEC y = HN_VMIN(near, HN_VMUL(q, HN_VPOWER(shifted)));
     return HN_VFNMA(HN_VMAX(c, HN_VSET(0) - v), y, HN_VMAX(HN_VSET(0), v)); /* NaN of minus infinity */
 }
+#endif
 
 #undef LINE

@@ -287,18 +287,45 @@ static int64_t row_start(const Fused *r, const Input *in, int64_t row, int64_t *
     return at;
 }
 
-/* `rows` whole rows from row `row` on. */
+/* A number for each of some rows, n times one after the other. */
+static void repeat(float *restrict y, const float *restrict x, int64_t stride, int64_t n, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++, x += stride, y += n) {
+        const float v = *x;
+        for (int64_t k = 0; k < n; k++)
+            y[k] = v;
+    }
+}
+
+/* Some rows, which begin `stride` elements apart. */
+static void stage_some(const Input *in, float *y, const char *x, int64_t stride, int64_t n, int64_t rows)
+{
+    if (in->step != 0 && stride == n) {
+        to_f32(y, in->type, x, rows * n);
+        return;
+    }
+    if (in->step == 0 && in->type == HN_F32) {
+        repeat(y, (const float *)(const void *)x, stride, n, rows);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        stage_row(in, y + i * n, x + (gsize)(i * stride) * in->size, n);
+}
+
+/* `rows` whole rows from row `row` on: those along the last axis outside of them at a time. */
 static void stage_rows(const Fused *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows)
 {
-    int64_t idx[HN_MAX_RANK], at = row_start(r, in, row, idx);
-    for (int64_t i = 0; i < rows; i++, y += r->n) {
-        stage_row(in, y, x + (gsize)at * in->size, r->n);
-        for (int k = r->ndim - 1; k >= 0; k--) {
-            at += in->strides[k];
-            if (++idx[k] < r->dims[k])
-                break;
-            at -= in->strides[k] * r->dims[k];
+    const int last = r->ndim - 1;
+    int64_t idx[HN_MAX_RANK], at = row_start(r, in, row, idx), some;
+    for (int64_t i = 0; i < rows; i += some, y += some * r->n) {
+        some = MIN(rows - i, r->dims[last] - idx[last]);
+        stage_some(in, y, x + (gsize)at * in->size, in->strides[last], r->n, some);
+        at += some * in->strides[last];
+        idx[last] += some;
+        for (int k = last; k > 0 && idx[k] == r->dims[k]; k--) {
+            at += in->strides[k - 1] - in->strides[k] * r->dims[k];
             idx[k] = 0;
+            idx[k - 1]++;
         }
     }
 }

@@ -7,6 +7,8 @@
  */
 #include "op/reduce.h"
 
+#include <immintrin.h>
+
 #include "cpu/reduce/reduce_axes.h"
 
 static const char *reduce_reject(const HnStep *s)
@@ -65,19 +67,42 @@ static void sum_rows(float *restrict y, const float *restrict x, int64_t n, int6
 
 #define LANES 16
 
-static float sum_row(const float *x, int64_t n)
+/* 16 sums of a row as 4; what is behind the last 16 elements in `rest`. */
+static inline __m128 sum_lanes(const float *x, int64_t n, float *rest)
 {
-    float part[LANES] = { 0 }, rest = 0;
+    __m128 a = _mm_setzero_ps(), b = a, c = a, d = a;
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            part[j] += x[i + j];
+    for (; i + LANES <= n; i += LANES) {
+        a = _mm_add_ps(a, _mm_loadu_ps(x + i));
+        b = _mm_add_ps(b, _mm_loadu_ps(x + i + 4));
+        c = _mm_add_ps(c, _mm_loadu_ps(x + i + 8));
+        d = _mm_add_ps(d, _mm_loadu_ps(x + i + 12));
+    }
+    *rest = 0;
     for (; i < n; i++)
-        rest += x[i];
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int j = 0; j < width; j++)
-            part[j] += part[j + width];
-    return part[0] + rest;
+        *rest += x[i];
+    return _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d));
+}
+
+/* x is [rows, n], y [rows]. The sums of four rows are joined at a time, each as alone: halves are added to halves. */
+static void sum_each(float *y, const float *x, int64_t rows, int64_t n)
+{
+    for (int64_t some; rows > 0; rows -= some, y += some, x += some * n) {
+        float rest[4];
+        some = rows >= 4 ? 4 : 1;
+        __m128 a = sum_lanes(x, n, &rest[0]), b = a, c = a, d = a;
+        if (some == 4) {
+            b = sum_lanes(x + n, n, &rest[1]);
+            c = sum_lanes(x + 2 * n, n, &rest[2]);
+            d = sum_lanes(x + 3 * n, n, &rest[3]);
+        }
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        const __m128 sums = _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d));
+        if (some == 4)
+            _mm_storeu_ps(y, _mm_add_ps(sums, _mm_loadu_ps(rest)));
+        else
+            *y = _mm_cvtss_f32(sums) + rest[0];
+    }
 }
 
 static void sum(const HnStep *s)
@@ -85,12 +110,12 @@ static void sum(const HnStep *s)
     const int64_t *rows = s->state, n = rows[1], inner = rows[2];
     const float *x = hn_cpu_data(&s->in[0]);
     float *y = hn_cpu_data(&s->out[0]);
-    for (int64_t o = 0; o < rows[0]; o++, x += n * inner, y += inner) {
-        if (inner == 1)
-            *y = sum_row(x, n);
-        else
-            sum_rows(y, x, n, inner);
+    if (inner == 1) {
+        sum_each(y, x, rows[0], n);
+        return;
     }
+    for (int64_t o = 0; o < rows[0]; o++, x += n * inner, y += inner)
+        sum_rows(y, x, n, inner);
 }
 
 static gboolean sum_run(HnStep *s, GError **error)
