@@ -7,6 +7,7 @@
  */
 #include "cpu/elementwise/fused_elementwise.h"
 
+#include <immintrin.h>
 #include <string.h>
 
 #include "cpu/core/cpu_kernel.h"
@@ -290,11 +291,15 @@ static int64_t row_start(const Fused *r, const Input *in, int64_t row, int64_t *
 /* A number for each of some rows, n times one after the other. */
 static void repeat(float *restrict y, const float *restrict x, int64_t stride, int64_t n, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++, x += stride, y += n) {
-        const float v = *x;
-        for (int64_t k = 0; k < n; k++)
-            y[k] = v;
+    if (n % 4 == 0) {
+        for (int64_t i = 0; i < rows; i++, x += stride, y += n)
+            for (int64_t k = 0; k < n; k += 4)
+                _mm_storeu_ps(y + k, _mm_set1_ps(*x));
+        return;
     }
+    for (int64_t i = 0; i < rows; i++, x += stride, y += n)
+        for (int64_t k = 0; k < n; k++)
+            y[k] = *x;
 }
 
 /* Some rows, which begin `stride` elements apart. */

@@ -1,6 +1,7 @@
 /*
  * Gather, GatherElements, GatherND. Indices become places in scratch memory, once and checked, before anything is
- * copied. Constant indices at even distances (one channel, every other row) are a strided copy.
+ * copied. Constant indices at even distances (one channel, every other row) are a strided copy, or none where what is
+ * picked is one piece.
  */
 #include "op/gather.h"
 
@@ -146,6 +147,7 @@ static const HnKernel gather_pieces = {
     .reject = pieces_reject,
     .prepare = pieces_prepare,
     .run = hn_copies_run,
+    .splits = hn_copies_splits,
     .release = hn_copies_release,
 };
 
