@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "cpu/core/half_rows.h"
+#include "cpu/elementwise/short_rows.h"
 #include "cpu/elementwise/unary.h"
 #include "op/activation.h"
 #include "op/elementwise.h"
@@ -16,7 +17,8 @@
 #include "base/every_level.h"
 
 #define CHUNK ((int64_t)1 << 12) /* elements of a row that a thread takes at a time */
-#define PART 512                 /* elements that are converted at a time */
+#define PART 512                 /* elements that are converted, or laid out, at a time */
+#define SHORT 64                 /* rows below it are computed several at a time */
 #define MAX_IN 8
 
 enum { F32, F64, I32, I64, U8, BOOL, TYPES };
@@ -216,6 +218,27 @@ static void one_row(const Broadcast *b, const Pass *p, char *z, const char *x, c
         b->fn(z, x, y, n, sx, sy);
 }
 
+/* Where operand j of so many rows along the last axis outside of them lies as one row: its own place, or `part`. */
+static const char *as_row(const Broadcast *b, const HnBroadcast *w, int j, const char *x, int64_t rows, char *part,
+                          int *step)
+{
+    const int64_t stride = w->strides[j][w->ndim - 1];
+    *step = w->step[j] != 0 || stride != 0;
+    if (stride == (w->step[j] != 0 ? w->n : 0))
+        return x;
+    hn_short_rows(part, x, b->in_size, rows, w->n, stride, w->step[j]);
+    return part;
+}
+
+static void some_rows(const Broadcast *b, const HnBroadcast *w, char *z, const char *x, const char *y, int64_t rows)
+{
+    double left[PART], right[PART]; /* the largest of elements */
+    int sx, sy;
+    x = as_row(b, w, 0, x, rows, (char *)left, &sx);
+    y = as_row(b, w, 1, y, rows, (char *)right, &sy);
+    b->fn(z, x, y, rows * w->n, sx, sy);
+}
+
 /* Rows [from, to) */
 static void run_rows(const Broadcast *b, const Pass *p, char *z, const char *x, const char *y, int64_t from, int64_t to)
 {
@@ -229,9 +252,19 @@ static void run_rows(const Broadcast *b, const Pass *p, char *z, const char *x, 
         for (int j = 0; j < w.k; j++)
             w.off[j] += w.idx[i] * w.strides[j][i];
     }
-    for (int64_t r = from; r < to; r++) {
-        one_row(b, p, z + (gsize)(r * w.n) * b->out_size, x + (gsize)w.off[0] * b->in_size,
-                y + (gsize)w.off[1] * b->in_size, 0, w.n);
+    const int last = w.ndim - 1;
+    const gboolean some = b->half == HN_UNDEFINED && w.n < SHORT && last >= 0;
+    for (int64_t r = from, n = 1; r < to; r += n) {
+        const char *left = x + (gsize)w.off[0] * b->in_size, *right = y + (gsize)w.off[1] * b->in_size;
+        n = some ? MIN(MIN(to - r, PART / w.n), w.dims[last] - w.idx[last]) : 1;
+        if (n > 1)
+            some_rows(b, &w, z + (gsize)(r * w.n) * b->out_size, left, right, n);
+        else
+            one_row(b, p, z + (gsize)(r * w.n) * b->out_size, left, right, 0, w.n);
+        for (int j = 0; j < w.k && n > 1; j++)
+            w.off[j] += (n - 1) * w.strides[j][last];
+        if (n > 1)
+            w.idx[last] += n - 1;
         hn_broadcast_next(&w);
     }
 }

@@ -7,12 +7,12 @@
  */
 #include "cpu/elementwise/fused_elementwise.h"
 
-#include <immintrin.h>
 #include <string.h>
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
 #include "cpu/elementwise/elementwise_program.h"
+#include "cpu/elementwise/short_rows.h"
 #include "op/index.h"
 
 #define TILE 1024        /* elements */
@@ -288,33 +288,16 @@ static int64_t row_start(const Fused *r, const Input *in, int64_t row, int64_t *
     return at;
 }
 
-/* A number for each of some rows, n times one after the other. */
-static void repeat(float *restrict y, const float *restrict x, int64_t stride, int64_t n, int64_t rows)
-{
-    if (n % 4 == 0) {
-        for (int64_t i = 0; i < rows; i++, x += stride, y += n)
-            for (int64_t k = 0; k < n; k += 4)
-                _mm_storeu_ps(y + k, _mm_set1_ps(*x));
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++, x += stride, y += n)
-        for (int64_t k = 0; k < n; k++)
-            y[k] = *x;
-}
-
 /* Some rows, which begin `stride` elements apart. */
 static void stage_some(const Input *in, float *y, const char *x, int64_t stride, int64_t n, int64_t rows)
 {
-    if (in->step != 0 && stride == n) {
+    if (in->type == HN_F32)
+        hn_short_rows(y, x, in->size, rows, n, stride, in->step);
+    else if (in->step != 0 && stride == n)
         to_f32(y, in->type, x, rows * n);
-        return;
-    }
-    if (in->step == 0 && in->type == HN_F32) {
-        repeat(y, (const float *)(const void *)x, stride, n, rows);
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        stage_row(in, y + i * n, x + (gsize)(i * stride) * in->size, n);
+    else
+        for (int64_t i = 0; i < rows; i++)
+            stage_row(in, y + i * n, x + (gsize)(i * stride) * in->size, n);
 }
 
 /* `rows` whole rows from row `row` on: those along the last axis outside of them at a time. */
