@@ -105,6 +105,11 @@ static void test_joined(void)
     check_joined("opset 17 graph g(%x:f32[4,6]) -> (%y, %z) { %1, %2 = Split(%x, n:i64[2]={2,4}) axis=1 "
                  "%y = Softmax(%1) %z = Softmax(%2) }",
                  0);
+    /* rows that follow one another are where they are; not those that do not, nor of an axis inside */
+    check_joined("opset 17 graph g(%x:f32[3,4,6]) -> (%y, %z, %u, %v) { %1 = Gather(%x, a:i64={-1}) "
+                 "%2 = Gather(%x, b:i64[2]={0,1}) %3 = Gather(%x, c:i64[2]={1,0}) %4 = Gather(%x, d:i64={1}) axis=1 "
+                 "%y = Softmax(%1) %z = Softmax(%2) %u = Softmax(%3) %v = Softmax(%4) }",
+                 2);
     /* exported with channels last: nothing is moved but by what computes */
     check_joined("opset 17 graph g(%x:f32[1,9,9,32]) -> (%y) { %1 = Transpose(%x) perm=[0,3,1,2] "
                  "%2 = Conv(%1, w:f32[64,32,3,3]) %3 = Conv(%1, v:f32[32,32,3,3]) %4 = Concat(%2, %3) axis=1 "
