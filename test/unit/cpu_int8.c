@@ -104,6 +104,46 @@ static void test_depthwise(void)
             }
 }
 
+/* Groups of few channels: whole blocks of 16 and a last one that lies back, signed and unsigned, both strides, windows
+ * that reach beyond each edge, results of bytes and sums. */
+static void test_groups(void)
+{
+    static const struct {
+        int groups, each;
+        const char *attrs;
+        gboolean tiles;
+    } cases[] = {
+        { 8, 4, "pads=[1,1,1,1]", TRUE },
+        { 7, 4, "pads=[1,2,1,0] strides=[2,2]", TRUE },
+        { 4, 8, "pads=[1,1,1,1] strides=[1,2]", TRUE },
+        { 3, 8, "pads=[2,1,2,1] dilations=[2,1]", TRUE },
+        { 5, 8, "strides=[2,1]", TRUE },
+        { 2, 16, "pads=[1,1,1,1]", TRUE },
+        { 3, 16, "pads=[0,1,2,1] strides=[2,2]", TRUE },
+        { 3, 4, "pads=[1,1,1,1]", FALSE },
+        { 4, 12, "pads=[1,1,1,1]", FALSE },
+        { 4, 8, "pads=[1,2,1,2] dilations=[1,2]", FALSE },
+        { 4, 8, "strides=[1,3]", FALSE },
+    };
+    const gboolean has = hn_cpu_isa() >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi");
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int k = 0; k < 4; k++) {
+            const char *type = k % 2 == 0 ? "u8" : "i8";
+            const int c = cases[i].groups * cases[i].each, wide = k < 2 ? 29 : 275;
+            g_autofree char *w = g_strdup_printf("i8[%d,%d,3,3]=fill(7,-128,127)", c, cases[i].each);
+            g_autofree char *text = g_strdup_printf(
+                "opset 17 graph g(%%x:%s[2,%d,9,%d]) -> (%%y, %%z) { %%y = QLinearConv(%%x, xs:f32={0.0078125}, "
+                "xz:%s={77}, w:%s, ws:f32={0.03125}, wz:i8={0}, ys:f32={%s}, yz:%s={9}, b:i32[%d]=fill(3,-900,900)) "
+                "group=%d %s %%z = ConvInteger(%%x, v:%s, zz:%s={9}) group=%d %s }",
+                type, c, wide, type, w, k < 2 ? "0.5" : "2", k % 3 == 0 ? "u8" : "i8", c, cases[i].groups,
+                cases[i].attrs, w, type, cases[i].groups, cases[i].attrs);
+            if (judge(text, "cpu.int8_group") != (has && cases[i].tiles)) {
+                g_test_message("another kernel computes %s", text);
+                g_test_fail();
+            }
+        }
+}
+
 /* Windows of each size, whole and padded tiles of outputs, several stretches of a line, the ends of what bytes and
  * weights are. */
 static void test_depthwise_windows(void)
@@ -406,6 +446,7 @@ int main(int argc, char **argv)
     g_test_add_func("/byte/winograd", test_winograd);
     g_test_add_func("/byte/large_sums", test_large_sums);
     g_test_add_func("/byte/depthwise", test_depthwise);
+    g_test_add_func("/byte/groups", test_groups);
     g_test_add_func("/byte/depthwise_windows", test_depthwise_windows);
     g_test_add_func("/byte/depthwise_shared", test_depthwise_shared);
     g_test_add_func("/byte/lines", test_lines);

@@ -195,7 +195,17 @@ static const HnKernel qlinearconv_kernel = {
     .release = integer_release,
 };
 
-const HnKernel *const hn_cpu_convinteger[] = { &hn_cpu_int8_depthwise, &hn_cpu_sparse_int8_conv, &hn_cpu_int8_winograd,
-                                               &hn_cpu_int8_conv,      &convinteger_kernel,      NULL };
-const HnKernel *const hn_cpu_qlinearconv[] = { &hn_cpu_int8_depthwise, &hn_cpu_sparse_int8_conv, &hn_cpu_int8_winograd,
-                                               &hn_cpu_int8_conv,      &qlinearconv_kernel,      NULL };
+const HnKernel *const hn_cpu_convinteger[] = { &hn_cpu_int8_depthwise,
+                                               &hn_cpu_int8_group,
+                                               &hn_cpu_sparse_int8_conv,
+                                               &hn_cpu_int8_winograd,
+                                               &hn_cpu_int8_conv,
+                                               &convinteger_kernel,
+                                               NULL };
+const HnKernel *const hn_cpu_qlinearconv[] = { &hn_cpu_int8_depthwise,
+                                               &hn_cpu_int8_group,
+                                               &hn_cpu_sparse_int8_conv,
+                                               &hn_cpu_int8_winograd,
+                                               &hn_cpu_int8_conv,
+                                               &qlinearconv_kernel,
+                                               NULL };

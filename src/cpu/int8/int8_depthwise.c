@@ -1,5 +1,5 @@
 /*
- * QuantConv, QLinearConv and ConvInteger with a filter for each channel, channels last.
+ * QuantConv, QLinearConv and ConvInteger with a filter for each channel, or groups of few channels, channels last.
  *
  * Tiles of int8_depthwise_kernel.h read columns where they are, and do so for most windows; what is left, and plain C,
  * goes by rows, which are copied with the taps of a group side by side.
@@ -269,6 +269,7 @@ typedef struct {
     const Level *level;
     HnWindowAxis h, w;
     int64_t batch, channels, blocks, groups;
+    int64_t each; /* channels of a group: 1, or few and no more outputs */
     HnPack *packed;
     int32_t *begin; /* [blocks][width], in the order of sums */
     float *scale, *shift;
@@ -297,6 +298,28 @@ static const char *depthwise_reject(const HnStep *s)
     return hn_int8_reject(s, w->dims[0]);
 }
 
+/* For instructions and windows that hn_int8_group_tiles() has been made for. */
+static const Level of_groups = { NULL, HN_INT8_DEPTH_QUAD_BLOCK, HN_INT8_DEPTH_QUAD, 0 };
+
+static const char *group_reject(const HnStep *s)
+{
+    const HnInt8Inputs *in = hn_int8_inputs(s);
+    const HnTensor *x = hn_int8_input(s, in->x), *w = hn_int8_input(s, in->w);
+    HnConvPlan plan;
+    if (hn_cpu_isa() < HN_ISA_VNNI || !__builtin_cpu_supports("avx512vbmi"))
+        return "no such instructions";
+    if (x->ndim != 4 || w->ndim < 1 || !hn_int8_conv_plan(s, &plan))
+        return "only 2 spatial axes";
+    const HnWindowAxis *h = &plan.axis[0], *a = &plan.axis[1];
+    if (plan.group < 2 || plan.in_channels != plan.out_channels ||
+        plan.group * plan.in_channels < HN_INT8_DEPTH_QUAD_BLOCK)
+        return "no groups, or of other outputs than inputs";
+    if (row_span(h) >= MAX_POINTERS / tile_columns(a) ||
+        hn_int8_group_tiles(plan.in_channels, h->kernel, a->kernel, a->stride, a->dilation, FALSE) == NULL)
+        return "no tiles for such windows or groups";
+    return hn_int8_reject(s, w->dims[0]);
+}
+
 static void depthwise_release(HnStep *s)
 {
     Depthwise *d = s->state;
@@ -317,8 +340,11 @@ typedef struct {
     const HnStep *s;
 } Source;
 
+/* Of weights that are multiplied at a time. */
 static int64_t tile_groups(const Depthwise *d)
 {
+    if (d->each > 1)
+        return d->h.kernel * d->w.kernel * d->each / HN_INT8_DEPTH_QUAD;
     return hn_int8_depth_groups(d->level->taps, d->h.kernel, d->w.kernel);
 }
 
@@ -362,6 +388,25 @@ static void pack_tiles(void *to, const HnTensor *t, gconstpointer data)
         }
 }
 
+/* [blocks][rows][each / 4][columns of the window][channels][4] */
+static void pack_groups(void *to, const HnTensor *t, gconstpointer data)
+{
+    (void)t;
+    const Source *from = data;
+    const Depthwise *d = from->d;
+    const HnInt8Weights weights = hn_int8_weights(from->s);
+    const int64_t rows = d->h.kernel, columns = d->w.kernel, parts = d->each / HN_INT8_DEPTH_QUAD;
+    const int64_t all = rows * columns, four = HN_INT8_DEPTH_QUAD, width = d->level->width;
+    int8_t *next = to;
+    for (int64_t b = 0; b < d->blocks; b++)
+        for (int64_t i = 0; i < rows * parts * columns; i++)
+            for (int64_t k = 0; k < width * four; k++) {
+                const int64_t tap = i / (parts * columns) * columns + i % columns;
+                const int64_t out = block_begin(d, b) + k / four, in = i / columns % parts * four + k % four;
+                *next++ = (int8_t)hn_int8_weight(&weights, (out * d->each + in) * all + tap, d->each * all, 0);
+            }
+}
+
 /* [blocks][lines][kernel_w][groups of taps][sums][taps]: bytes, or with one or two taps 16-bit numbers */
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 {
@@ -389,7 +434,7 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
 {
     HnInt8Gemm *p = &d->product;
-    const int64_t taps = d->h.kernel * d->w.kernel, n = d->blocks * d->level->width;
+    const int64_t taps = d->h.kernel * d->w.kernel * d->each, n = d->blocks * d->level->width;
     g_autofree int8_t *w = g_new(int8_t, (gsize)(d->channels * taps));
     const HnInt8Weights weights = hn_int8_weights(s);
     for (int64_t i = 0; i < d->channels * taps; i++)
@@ -414,9 +459,13 @@ static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
         d->shift[at] = p->shift[c];
     }
     const Source from = { d, s };
-    return hn_pack_own(s, hn_int8_inputs(s)->w, d->tile != NULL ? pack_tiles : pack_weights,
-                       hn_int8_variant(s, (guint64)((d->level->width * 8 + d->level->taps) * 4 + d->lines)),
-                       (gsize)(d->blocks * d->lines) * block_bytes(d), &from, &d->packed, error);
+    const guint64 how = (guint64)((d->level->width * 8 + d->level->taps) * 4 + d->lines) + (d->each > 1 ? 2048 : 0);
+    return hn_pack_own(s, hn_int8_inputs(s)->w,
+                       d->each > 1       ? pack_groups
+                       : d->tile != NULL ? pack_tiles
+                                         : pack_weights,
+                       hn_int8_variant(s, how), (gsize)(d->blocks * d->lines) * block_bytes(d), &from, &d->packed,
+                       error);
 }
 
 /* Scratch memory of a thread: of rows what they see, sums twice, sums in order, lines; of tiles pointers and sums. */
@@ -447,20 +496,22 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->h = plan.n > 1 ? plan.axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;
-    d->channels = plan.group;
-    d->level = level(d->channels, &d->h, &d->w);
+    d->each = plan.in_channels;
+    d->channels = plan.group * d->each;
+    d->level = d->each > 1 ? &of_groups : level(d->channels, &d->h, &d->w);
     d->blocks = (d->channels + d->level->width - 1) / d->level->width;
     d->groups = (d->h.kernel + d->level->taps - 1) / d->level->taps;
     /* a second line where a tap is free for it */
     d->lines = d->h.stride == 1 && d->h.dilation == 1 && d->h.kernel < d->groups * d->level->taps ? 2 : 1;
-    if (d->level->row == NULL) {
+    if (d->each > 1)
+        d->tile = hn_int8_group_tiles(d->each, d->h.kernel, d->w.kernel, d->w.stride, d->w.dilation, x->dtype == HN_I8);
+    else if (d->level->row == NULL)
         d->tile = hn_int8_depth_tiles(d->level->taps, d->h.kernel, d->w.kernel, d->w.stride, d->w.dilation,
                                       x->dtype == HN_I8);
-        d->lines = 1;
-    }
+    d->lines = d->tile != NULL ? 1 : d->lines;
     d->flip = x->dtype == HN_I8 ? 128 : 0;
     d->pad = (uint8_t)((zero != NULL ? hn_tensor_get_i64(zero, 0) : 0) + d->flip);
-    d->threads = hn_cpu_threads_for(s, (double)y->n * (double)plan.taps / 2);
+    d->threads = hn_cpu_threads_for(s, (double)y->n * (double)(plan.taps * d->each) / 2);
     if (d->tile != NULL) {
         d->padding = g_malloc((gsize)d->channels);
         memset(d->padding, d->pad ^ d->flip, (gsize)d->channels);
@@ -706,6 +757,16 @@ static gboolean depthwise_run(HnStep *s, GError **error)
 const HnKernel hn_cpu_int8_depthwise = {
     .name = "cpu.int8_depthwise",
     .reject = depthwise_reject,
+    .prepare = depthwise_prepare,
+    .run = depthwise_run,
+    .release = depthwise_release,
+    .pitched = TRUE,
+    .exchanges = TRUE,
+};
+
+const HnKernel hn_cpu_int8_group = {
+    .name = "cpu.int8_group",
+    .reject = group_reject,
     .prepare = depthwise_prepare,
     .run = depthwise_run,
     .release = depthwise_release,

@@ -51,4 +51,9 @@ gboolean hn_int8_depth_known(int64_t rows, int64_t k, int64_t stride, int64_t di
 const HnInt8DepthFn *hn_int8_depth_tiles(int each, int64_t rows, int64_t k, int64_t stride, int64_t dilation,
                                          gboolean is_signed);
 
+/* Of groups of `each` channels, as many of outputs as of inputs, by quads of channels: weights are
+ * [blocks][rows][each / 4][k][channels of a block][4]. NULL: no such tiles. */
+const HnInt8DepthFn *hn_int8_group_tiles(int64_t each, int64_t rows, int64_t k, int64_t stride, int64_t dilation,
+                                         gboolean is_signed);
+
 G_END_DECLS
