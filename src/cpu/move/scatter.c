@@ -28,10 +28,12 @@ static void put(float *y, const float *x, HnReduction r, int64_t n)
             y[i] = a + b;
         else if (r == HN_SCATTER_MUL)
             y[i] = a * b;
+        else if (isnan(b))
+            y[i] = b;
         else if (r == HN_SCATTER_MAX)
-            y[i] = isnan(a) || a >= b ? a : b; /* a NaN stays */
+            y[i] = b > a ? b : a; /* one instruction, where which is larger cannot be foreseen; a NaN stays */
         else
-            y[i] = isnan(a) || a <= b ? a : b;
+            y[i] = b < a ? b : a;
     }
 }
 
