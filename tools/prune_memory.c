@@ -154,13 +154,13 @@ gboolean prune_plan_memory(Prune *q, GError **error)
     };
     gsize most = 0;
     for (guint i = 0; i < G_N_ELEMENTS(phases); i++) {
-        phases[i].bytes = (gsize)(SLACK * (double)phases[i].bytes);
+        phases[i].bytes = (gsize)(SLACK * (double)phases[i].bytes) + HN_SPARE_BYTES;
         most = MAX(most, phases[i].bytes);
         g_autofree char *size = hn_text_size(phases[i].bytes);
         hn_context_note(q->ctx, 1, "memory for %s: %s", phases[i].what, size);
     }
     if (most > limit)
         return refuse(q, phases, G_N_ELEMENTS(phases), most, error);
-    q->memory.room = (gsize)((double)limit / SLACK) - (always + copies + weights);
+    q->memory.room = (gsize)((double)(limit - HN_SPARE_BYTES) / SLACK) - (always + copies + weights);
     return TRUE;
 }

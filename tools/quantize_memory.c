@@ -9,9 +9,8 @@
 #include "check/session_need.h"
 #include "hone_quantize.h"
 
-#define SLACK 1.05      /* of what is counted: graphs and plans grow, too, ... */
-#define SPARE (3 << 19) /* ... by some bytes in any model, and what libraries keep is nowhere counted */
-#define SPAN 1.0        /* stands for all ranges: none is known, and none has a part in sizes */
+#define SLACK 1.05 /* of what is counted: graphs and plans grow, too */
+#define SPAN 1.0   /* stands for all ranges: none is known, and none has a part in sizes */
 
 /* Bytes of a model, beside what the command has anyway. */
 typedef struct {
@@ -162,7 +161,7 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     q->safe_bytes = q->safe_bytes > q->reserve ? q->safe_bytes - q->reserve : 0;
     q->safe_bytes = (gsize)(SLACK * (double)MAX(q->safe_bytes, trial.model));
     for (int k = 0; k < *known; k++)
-        need[k] = (gsize)(SLACK * (double)need[k]) + SPARE;
+        need[k] = (gsize)(SLACK * (double)need[k]) + HN_SPARE_BYTES;
     return TRUE;
 }
 
