@@ -48,6 +48,17 @@ static void take_spans(HnQuantPlan *p, HnModel *m)
             hn_quant_plan_set_span(p, ((const HnValue *)values->pdata[i])->name, 0, SPAN);
 }
 
+/* Of the main graph: what is stored in few bits, and computed in f32, is made one by one before it is packed. */
+static gsize largest_weight(const HnModel *m)
+{
+    gsize most = 0;
+    for (guint i = 0; i < m->graph->weights->len; i++) {
+        const HnTensor *t = ((const HnValue *)m->graph->weights->pdata[i])->weight;
+        most = MAX(most, t != NULL ? t->bytes : 0);
+    }
+    return most;
+}
+
 static gboolean plan_trial(const Quantize *q, HnTensor *const *in, Need *need, GError **error)
 {
     HnQuantLog log;
@@ -151,10 +162,11 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     need[(*known)++] = rest + calibration;
     if (!plan_trial(q, largest->in, &trial, error))
         return FALSE;
-    need[(*known)++] = rest + trial.model + MAX(f32.session, trial.session);
+    const gsize partly = f32.session + largest_weight(m), either = MAX(partly, trial.session);
+    need[(*known)++] = rest + trial.model + either;
     need[PHASE_CALIBRATION] = MAX(need[PHASE_CALIBRATION], need[PHASE_TRIAL] + histograms);
-    need[(*known)++] = rest + trial.model + f32.session + trial.session;
-    need[(*known)++] = rest + 2 * trial.model + trial.session; /* the file's bytes are nearly all weights */
+    need[(*known)++] = rest + trial.model + f32.session + either;
+    need[(*known)++] = rest + 2 * trial.model + either; /* the file's bytes are nearly all weights */
     q->trial_bytes = need[PHASE_TRIAL] - rest;
     q->reserve = MAX(need[PHASE_RACE], need[PHASE_WRITING]) - rest;
     q->safe_bytes = trial.model + need[PHASE_CALIBRATION] - rest;
