@@ -127,6 +127,11 @@ static void test_conv_planar(void)
         { "2,5,997", "6,5,8", 6, "strides=[3] pads=[0,9] dilations=[2]" },
         { "1,5,50,1", "4,5,9,1", 4, "pads=[4,0,4,0]" },
         { "1,8,6,5", "1,8,5,5", 1, "pads=[8,8,8,8]" },
+        { "2,6,24,30", "6,6,1,1", 6, "" }, /* read as it lies: whole vectors; other ends are copied */
+        { "3,4,1200", "7,4,1", 7, "" },
+        { "2,5,13,19", "4,5,1,1", 4, "" },
+        { "1,3,16,16", "2,3,1,1", 2, "pads=[1,0,0,1]" },
+        { "1,3,1,32", "2,3,1,1", 2, "pads=[1,0,0,0] strides=[2,1]" }, /* of the padding alone */
     };
     int taken = 0;
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++)

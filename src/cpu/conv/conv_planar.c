@@ -2,7 +2,7 @@
  * Source rows are copied into scratch memory with their padding, from channels last too, and columns sorted by their
  * remainder modulo the stride: the inputs of neighbouring outputs lie side by side then, for any stride and dilation,
  * and a tap is an offset from the output's position. A block of rows and columns of outputs is computed at a time, all
- * channels of it.
+ * channels of it. Of one tap on plain rows nothing is copied, but where whole vectors would read past the last column.
  *
  * Against tiles of channels (conv_gemm.c) this is chosen by what a pixel takes of either, in cycles.
  */
@@ -34,8 +34,9 @@ typedef struct {
     int64_t taps;                /* of all input channels */
     int64_t rows, columns;       /* outputs of a block, at most */
     int64_t lines, phase, pitch; /* copied: rows of a channel, floats from remainder to remainder, from row to row */
-    int64_t *off;                /* [taps] */
+    int64_t *off;                /* [taps] in the copy, [taps] in the source as it lies */
     gboolean last;               /* the source is channels last */
+    gboolean lies;               /* one tap on plain rows: the source may be read as it lies */
     HnPack *weights;             /* [blocks][taps][channels of the block] */
     HnEpilogue epilogue;
     HnEpilogueEnd end;
@@ -115,6 +116,18 @@ static gboolean reads_last(const HnStep *s, const HnWindowAxis *w)
     return s->in[0].slot->layout != NULL && w->stride == 1;
 }
 
+/* Output k is of input k alone. */
+static gboolean is_each(const HnWindowAxis *a)
+{
+    return a->kernel == 1 && a->stride == 1 && a->pad == 0 && a->in == a->out;
+}
+
+/* The source need not be copied: one tap, all of it one row. */
+static gboolean reads_plain(const HnStep *s, const HnWindowAxis *h, const HnWindowAxis *w)
+{
+    return s->in[0].slot->layout == NULL && h->in == 1 && is_each(h) && is_each(w);
+}
+
 /* Why no such step, of one group, is taken, whatever it takes */
 static const char *refusal(const HnStep *s, const HnConvPlan *plan, HnWindowAxis *h, HnWindowAxis *w)
 {
@@ -145,7 +158,10 @@ static double cycles_of(const HnStep *s, const HnConvPlan *plan, const HnWindowA
     const double in = (double)plan->in_channels, out = (double)plan->out_channels;
     const int64_t rows = MIN(h->out, rows_that_fit(h, plan->in_channels, seen(w, w->out)));
     const double lines = h->out > 1 ? (double)seen(h, rows) / (double)rows : 1;
-    const double before = s->in[0].slot->layout == NULL ? 0.5 * lines : reads_last(s, w) ? 0.75 * lines : 1.5;
+    const double before = reads_plain(s, h, w)            ? 0
+                          : s->in[0].slot->layout == NULL ? 0.5 * lines
+                          : reads_last(s, w)              ? 0.75 * lines
+                                                          : 1.5;
     return planar_cycles(plan, w) + before * in + (s->in[0].slot->layout != NULL ? out : out / 2);
 }
 
@@ -221,6 +237,7 @@ static gboolean planar_prepare(HnStep *s, GError **error)
         return FALSE;
     height_width(p, &c->h, &c->w);
     c->last = reads_last(s, &c->w);
+    c->lies = reads_plain(s, &c->h, &c->w);
     if (c->last)
         s->in[0].want = hn_layout_last(x);
     c->blocks = (int)((p->out_channels + HN_PLANAR_OC - 1) / HN_PLANAR_OC);
@@ -228,13 +245,14 @@ static gboolean planar_prepare(HnStep *s, GError **error)
     c->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)c->taps);
     measure(c);
     s->scratch_bytes = (gsize)c->threads * c->part_bytes;
-    c->off = g_new(int64_t, (gsize)c->taps);
+    c->off = g_new(int64_t, 2 * (gsize)c->taps);
     for (int64_t i = 0, t = 0; i < p->in_channels; i++)
         for (int64_t a = 0; a < c->h.kernel; a++)
             for (int64_t b = 0; b < c->w.kernel; b++, t++) {
                 const int64_t at = b * c->w.dilation;
                 c->off[t] =
                     (i * c->lines + a * c->h.dilation) * c->pitch + at % c->w.stride * c->phase + at / c->w.stride;
+                c->off[c->taps + t] = i * p->x_plane; /* of one tap */
             }
     return hn_pack_own(s, 1, pack_weights, c->blocks, (gsize)(p->out_channels * c->taps) * sizeof(float), c,
                        &c->weights, error);
@@ -300,7 +318,8 @@ static void copy_block(const Planar *c, const Block *b, const HnSlot *x, const f
     }
 }
 
-static void compute_block(const HnStep *s, const Block *b, const float *copy)
+/* x: where the block's first column is; off: of each tap, from there on. */
+static void compute_block(const HnStep *s, const Block *b, const float *x, const int64_t *off)
 {
     static const HnPlanarFn(*const levels[HN_LEVELS])[HN_PLANAR_OC] = HN_TABLE_OF_LEVELS(planar_fns);
     const HnPlanarFn(*const fns)[HN_PLANAR_OC] = levels[hn_cpu_level()];
@@ -310,7 +329,7 @@ static void compute_block(const HnStep *s, const Block *b, const float *copy)
     const float *add = c->end.add_port >= 0 ? hn_cpu_data(&s->in[c->end.add_port]) : NULL;
     float *y = hn_cpu_data(&s->out[0]);
     const int64_t tiles = (b->columns + tile - 1) / tile;
-    HnPlanarTile t = { .off = c->off, .taps = c->taps, .plane = plane, .lo = c->end.lo, .hi = c->end.hi };
+    HnPlanarTile t = { .off = off, .taps = c->taps, .plane = plane, .lo = c->end.lo, .hi = c->end.hi };
     for (int64_t r = 0; r < b->rows; r++)
         for (int64_t i = 0; i < c->blocks; i++) {
             const int64_t m = first_of(&c->plan, c->blocks, i), channels = first_of(&c->plan, c->blocks, i + 1) - m;
@@ -318,7 +337,7 @@ static void compute_block(const HnStep *s, const Block *b, const float *copy)
             t.w = w + m * c->taps;
             t.bias = bias != NULL ? bias + m : NULL;
             for (int64_t k = 0; k < tiles; k++) {
-                t.x = copy + r * c->h.stride * c->pitch + k * tile;
+                t.x = x + r * c->h.stride * c->pitch + k * tile;
                 t.y = y + at + k * tile;
                 t.add = add != NULL ? add + at + k * tile : NULL;
                 t.columns = (int)MIN(tile, b->columns - k * tile);
@@ -351,8 +370,13 @@ static void run_blocks(gpointer step, int thread, int64_t begin, int64_t end)
                           .rows = MIN(c->rows, c->h.out - oh),
                           .ow = ow,
                           .columns = MIN(c->columns, c->w.out - ow) };
-        copy_block(c, &b, s->in[0].slot, hn_cpu_data(&s->in[0]), copy);
-        compute_block(s, &b, copy);
+        const float *x = hn_cpu_data(&s->in[0]);
+        if (c->lies && b.columns % lanes() == 0) {
+            compute_block(s, &b, x + b.image * c->plan.in_channels * c->plan.x_plane + b.ow, c->off + c->taps);
+            continue;
+        }
+        copy_block(c, &b, s->in[0].slot, x, copy);
+        compute_block(s, &b, copy, c->off);
     }
 }
 
