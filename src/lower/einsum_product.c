@@ -8,7 +8,10 @@
 
 #include "lower/lower.h"
 #include "op/einsum.h"
+#include "op/index.h"
 #include "pass/rewrite.h"
+
+#define MOST_BYTES ((gsize)8 << 20) /* of weights that are turned ahead */
 
 typedef struct {
     int n;
@@ -81,8 +84,36 @@ static gboolean sort_labels(Sum *s)
     return TRUE;
 }
 
+/* A copy of known elements with its axes in this order; NULL: no memory. */
+static HnTensor *turned(const Sum *s, const HnTensor *x, const int64_t *perm)
+{
+    const size_t size = hn_dtype_size(x->dtype);
+    int64_t from[HN_MAX_RANK], dims[HN_MAX_RANK], strides[HN_MAX_RANK], idx[HN_MAX_RANK] = { 0 }, off[1] = { 0 };
+    int64_t *const all[1] = { strides };
+    hn_strides(x->ndim, x->dims, from);
+    for (int i = 0; i < x->ndim; i++) {
+        dims[i] = x->dims[perm[i]];
+        strides[i] = from[perm[i]];
+    }
+    HnTensor *t = hn_tensor_new(x->dtype, x->ndim, dims, hn_rw_budget(s->r), NULL);
+    char *to = t != NULL ? t->data : NULL;
+    if (to == NULL || t->n == 0)
+        return t;
+    do {
+        memcpy(to, (const char *)x->data + (size_t)off[0] * size, size);
+        to += size;
+    } while (hn_index_next(x->ndim, dims, idx, 1, all, off));
+    return t;
+}
+
+/* Weights are turned once, where each plan may have a copy of them, and at each run where they are large. */
 static HnValue *transposed(Sum *s, HnValue *v, const int64_t *perm, int n)
 {
+    const HnTensor *known = hn_rw_known(s->r, v);
+    HnTensor *weight =
+        known != NULL && known->dtype == HN_F32 && known->bytes <= MOST_BYTES ? turned(s, known, perm) : NULL;
+    if (weight != NULL)
+        return hn_rw_weight(s->r, s->node->graph, v->name, weight);
     HnNode *t = hn_rw_add(s->r, s->node, "Transpose", HN_INS(v));
     hn_node_set_ints(t, "perm", perm, n);
     return hn_rw_out(s->r, t, v->name);
