@@ -12,7 +12,7 @@
 #include "op/scatter.h"
 #include "pass/rewrite.h"
 
-/* A value, and what it was before it was broadcast to `dims`: of the same rank, 1 where it was repeated. */
+/* A value, and what it was before it was broadcast to `dims`: of the same rank, fewer where it was repeated. */
 typedef struct {
     HnValue *from;
     int rank;
@@ -34,12 +34,8 @@ static gboolean spread_of(const HnRewrite *r, HnValue *v, Spread *s)
     const int rank = hn_rw_rank(r, from);
     if (rank < 0 || rank > s->rank || !hn_rw_fixed(r, from, own + s->rank - rank))
         return TRUE;
-    for (int i = 0; i < s->rank; i++) {
-        if (i < s->rank - rank)
-            own[i] = 1;
-        if (own[i] != 1 && own[i] != s->dims[i])
-            return TRUE;
-    }
+    for (int i = 0; i < s->rank - rank; i++)
+        own[i] = 1;
     s->from = from;
     memcpy(s->own, own, sizeof own);
     return TRUE;

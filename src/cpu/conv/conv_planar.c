@@ -119,7 +119,7 @@ static gboolean reads_last(const HnStep *s, const HnWindowAxis *w)
 /* Output k is of input k alone. */
 static gboolean is_each(const HnWindowAxis *a)
 {
-    return a->kernel == 1 && a->stride == 1 && a->pad == 0 && a->in == a->out;
+    return a->kernel == 1 && a->stride == 1 && a->in == a->out; /* and no padding, then */
 }
 
 /* The source need not be copied: one tap, all of it one row. */
