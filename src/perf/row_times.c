@@ -1,15 +1,18 @@
 #include "perf/row_times.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "perf/stats.h"
 
-#define STUDENT 2.365 /* 95 % of a t distribution of HN_ROWS_PARTS - 1 degrees of freedom */
-#define LEVELS 13     /* from HN_ROWS_LOWEST to 0.5; linear in between */
+#define STUDENT 2.365      /* 95 % of a t distribution of HN_ROWS_PARTS - 1 degrees of freedom */
+#define LEVELS 13          /* from HN_ROWS_LOWEST to 0.5; linear in between */
+#define MOST_OF_VOTES 0.25 /* of all, that a row has on the pace of a run */
+#define SWEEPS 3           /* in which rows and runs are told apart in turn; further ones change 0.1 % at most */
 
 /* Of one row; means over kinds. */
 typedef struct {
-    double at[LEVELS];
+    double at[LEVELS]; /* at the median pace; all else at that of each run */
     double p10, p25, p75, p90;
     double highest;  /* level that is trusted, from 0 to LEVELS - 1 */
     double variance; /* of ms, in profiled time; NaN: not known */
@@ -53,26 +56,123 @@ static double quantile(const double *x, gsize n, double level)
     return fmax(0, hn_quantile(x, n, level));
 }
 
-/* x: sorted times of the runs of one kind, which are the part `weight` of all runs. */
-static void add_quantiles(Quantiles *q, const double *x, gsize n, double weight)
+/* --- the pace of a run ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double ratio, weight;
+} Vote;
+
+static int by_ratio(gconstpointer a, gconstpointer b)
 {
-    for (int k = 0; k < LEVELS; k++)
-        q->at[k] += weight * quantile(x, n, level_of(k));
+    const Vote *x = a, *y = b;
+    return (x->ratio > y->ratio) - (x->ratio < y->ratio);
+}
+
+/* Of votes in their order: the first up to which that part of the weight lies. */
+static double weighted_quantile(const Vote *votes, guint n, double all, double level)
+{
+    double below = 0;
+    guint i = 0;
+    while (i + 1 < n && below + votes[i].weight < level * all)
+        below += votes[i++].weight;
+    return votes[i].ratio;
+}
+
+/* The weighted median; 1 where less than three quarters are on its side of 1, or where there is none. */
+static double elect(Vote *votes, guint n)
+{
+    double all = 0;
+    qsort(votes, n, sizeof *votes, by_ratio);
+    for (guint i = 0; i < n; i++)
+        all += votes[i].weight;
+    if (n == 0 || weighted_quantile(votes, n, all, 0.5) <= 0)
+        return 1;
+    if (weighted_quantile(votes, n, all, 0.25) <= 1 && weighted_quantile(votes, n, all, 0.75) >= 1)
+        return 1;
+    return weighted_quantile(votes, n, all, 0.5);
+}
+
+/* Of a run, by the usual time of each row [0, n_rows]. */
+static double pace_of(const HnRowRun *r, const double *usual, guint n_rows, Vote *votes)
+{
+    double all = 0;
+    guint n = 0;
+    for (guint row = 0; row <= n_rows; row++)
+        all += usual[row];
+    for (guint row = 0; row <= n_rows; row++)
+        if (usual[row] > 0)
+            votes[n++] = (Vote){ cell(r, row, n_rows) / usual[row], fmin(usual[row], MOST_OF_VOTES * all) };
+    return elect(votes, n);
+}
+
+/* Times of a row in runs [from, to), each divided by its run's pace if there are some. */
+static void get_times(const GPtrArray *runs, guint from, guint to, guint row, guint n_rows, const double *pace,
+                      double *x)
+{
+    for (guint i = from; i < to; i++)
+        x[i - from] = cell(runs->pdata[i], row, n_rows) / (pace ? pace[i] : 1);
+}
+
+/* Of each row [0, n_rows], its median at the paces as they are known. x: room for as many times */
+static void find_usual(const GPtrArray *runs, guint from, guint to, guint n_rows, const double *pace, double *usual,
+                       double *x)
+{
+    for (guint row = 0; row <= n_rows; row++) {
+        get_times(runs, from, to, row, n_rows, pace, x);
+        usual[row] = hn_median(x, to - from);
+    }
+}
+
+/* Sets the paces of runs [from, to), which are of one kind; their median is 1. x: gets them, sorted */
+static void find_paces(const GPtrArray *runs, guint from, guint to, guint n_rows, double *pace, double *x)
+{
+    g_autofree double *usual = g_new(double, n_rows + 1);
+    g_autofree Vote *votes = g_new(Vote, n_rows + 1);
+    for (guint i = from; i < to; i++)
+        pace[i] = 1;
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        find_usual(runs, from, to, n_rows, pace, usual, x);
+        for (guint i = from; i < to; i++)
+            pace[i] = pace_of(runs->pdata[i], usual, n_rows, votes);
+    }
+    memcpy(x, pace + from, (to - from) * sizeof *x);
+    const double median = hn_median(x, to - from); /* sorts */
+    for (guint i = from; i < to; i++) {
+        pace[i] /= median;
+        x[i - from] /= median;
+    }
+}
+
+/* --- quantiles -------------------------------------------------------------------------------------------- */
+
+/* x: times of the runs of one kind, which are the part `weight` of all runs; sorts them. */
+static void add_quantiles(Quantiles *q, double *x, gsize n, double weight)
+{
+    hn_median(x, n); /* sorts */
     q->p10 += weight * quantile(x, n, 0.1);
     q->p25 += weight * quantile(x, n, 0.25);
     q->p75 += weight * quantile(x, n, 0.75);
     q->p90 += weight * quantile(x, n, 0.9);
 }
 
+/* The same, of times at the median pace. */
+static void add_levels(Quantiles *q, double *x, gsize n, double weight)
+{
+    hn_median(x, n); /* sorts */
+    for (int k = 0; k < LEVELS; k++)
+        q->at[k] += weight * quantile(x, n, level_of(k));
+}
+
 /* Runs [from, to) are of one kind. x: room for as many times */
-static void add_kind(const GPtrArray *runs, guint from, guint to, Quantiles *q, guint n_rows, double *x)
+static void add_kind(const GPtrArray *runs, guint from, guint to, Quantiles *q, guint n_rows, const double *pace,
+                     double *x)
 {
     const double weight = (double)(to - from) / runs->len;
     for (guint row = 0; row <= n_rows; row++) {
-        for (guint i = from; i < to; i++)
-            x[i - from] = cell(runs->pdata[i], row, n_rows);
-        hn_median(x, to - from); /* sorts */
+        get_times(runs, from, to, row, n_rows, NULL, x);
         add_quantiles(&q[row], x, to - from, weight);
+        get_times(runs, from, to, row, n_rows, pace, x);
+        add_levels(&q[row], x, to - from, weight);
     }
 }
 
@@ -83,12 +183,16 @@ static double median_unprofiled(const GPtrArray *runs, guint from, guint to, dou
     return hn_median(x, to - from);
 }
 
-/* Quantiles of rows [0, n_rows] go to q. */
-static void add_kinds(GPtrArray *runs, guint n_rows, Quantiles *q, double *x, HnRowTimes *out)
+/* Quantiles of rows [0, n_rows] go to q, those of paces to pace_at. */
+static void add_kinds(GPtrArray *runs, guint n_rows, Quantiles *q, double *pace_at, double *x, HnRowTimes *out)
 {
+    g_autofree double *pace = g_new(double, runs->len);
     for (guint from = 0, to; from < runs->len; from = to) {
         to = end_of_kind(runs, from);
-        add_kind(runs, from, to, q, n_rows, x);
+        find_paces(runs, from, to, n_rows, pace, x);
+        for (int k = 0; k < LEVELS; k++)
+            pace_at[k] += hn_quantile(x, to - from, level_of(k)) * (double)(to - from) / runs->len;
+        add_kind(runs, from, to, q, n_rows, pace, x);
         out->unprofiled += median_unprofiled(runs, from, to, x) * (double)(to - from) / runs->len;
         out->kinds++;
     }
@@ -116,11 +220,17 @@ static double find_level(const double *sum, double most)
     return k == LEVELS - 1 ? k : k + (most - sum[k]) / (sum[k + 1] - sum[k]);
 }
 
-static double between(const Quantiles *q, double level)
+/* level: 0 to LEVELS - 1 */
+static double between(const double *at, double level)
 {
-    const double at = fmin(level, q->highest);
-    const int k = MIN((int)at, LEVELS - 2);
-    return q->at[k] + (at - k) * (q->at[k + 1] - q->at[k]);
+    const int k = MIN((int)level, LEVELS - 2);
+    return at[k] + (level - k) * (at[k + 1] - at[k]);
+}
+
+/* Profiled ms of a row at a level, or at a lower one up to which it is trusted. */
+static double time_at(const Quantiles *q, const double *pace_at, double level)
+{
+    return between(q->at, fmin(level, q->highest)) * between(pace_at, level);
 }
 
 /* How high the level of a row may be, by which part its median is above its lowest one. clock: what it is above by the
@@ -132,12 +242,12 @@ static double highest_level(const Quantiles *q, double clock)
 }
 
 /* Sets lift. Returns the level of the rows that are trusted with it, as find_level() does. */
-static double choose(const Quantiles *q, guint n_rows, HnRowTimes *out)
+static double choose(const Quantiles *q, const double *pace_at, guint n_rows, HnRowTimes *out)
 {
     double sum[LEVELS] = { 0 };
     for (guint row = 0; row <= n_rows; row++)
         for (int k = 0; k < LEVELS; k++)
-            sum[k] += between(&q[row], k) * out->scale;
+            sum[k] += time_at(&q[row], pace_at, k) * out->scale;
     const double median = sum[LEVELS - 1];
     const double missing = median > 0 ? out->unprofiled / median - 1 : 0;
     out->lift = 1 + fmax(0, fmin(missing, 2 * HN_ROWS_LIFT - missing));
@@ -153,8 +263,7 @@ static double variance_of(const GPtrArray *runs, guint from, guint to, guint row
         return NAN;
     for (guint part = 0; part < HN_ROWS_PARTS; part++) {
         const guint first = from + n * part / HN_ROWS_PARTS, end = from + n * (part + 1) / HN_ROWS_PARTS;
-        for (guint i = first; i < end; i++)
-            x[i - first] = cell(runs->pdata[i], row, n_rows);
+        get_times(runs, first, end, row, n_rows, NULL, x);
         hn_median(x, end - first); /* sorts */
         const double q = quantile(x, end - first, level), before = q - mean;
         mean += before / (part + 1);
@@ -186,15 +295,16 @@ void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
 {
     g_autofree Quantiles *q = g_new0(Quantiles, n_rows + 1);
     g_autofree double *x = g_new(double, runs->len);
+    double pace_at[LEVELS] = { 0 };
     *out = (HnRowTimes){ .rows = g_new0(HnRowTime, n_rows + 1), .scale = scale_of(runs, x) };
     g_ptr_array_sort(runs, by_kind_and_number);
-    add_kinds(runs, n_rows, q, x, out);
+    add_kinds(runs, n_rows, q, pace_at, x, out);
     for (guint row = 0; row <= n_rows; row++)
         q[row].highest = highest_level(&q[row], clock);
-    const double level = choose(q, n_rows, out);
+    const double level = choose(q, pace_at, n_rows, out);
     add_variances(runs, n_rows, q, level, x);
     for (guint row = 0; row <= n_rows; row++) {
-        const double ms = fmin(between(&q[row], level) * out->lift, q[row].p90);
+        const double ms = CLAMP(time_at(&q[row], pace_at, level) * out->lift, q[row].p10, q[row].p90);
         out->rows[row] = (HnRowTime){ .ms = ms * out->scale,
                                       .level = level_of(fmin(level, q[row].highest)),
                                       .p10 = q[row].p10 * out->scale,

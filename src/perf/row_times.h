@@ -6,9 +6,15 @@
  *
  *   - Times of profiled runs are scaled by the median of unprofiled / profiled time over pairs of runs made one after
  *     the other (1 at most): what profiling costs, which slow phases do not change since they meet both.
- *   - The level is the median, or the lower one at which the rows add up to the unprofiled median. Of a row whose
- * median is more than HN_ROWS_STEP above its quantile at HN_ROWS_LOWEST it is lowered further, to HN_ROWS_LOWEST from
- * three times that on: where a row is slow in about half of the runs, chance decides of what its median is.
+ *   - Phases in which the whole machine is slower or faster make all rows of a run longer or shorter. The pace of a run
+ *     is the median of its times by the usual ones, each row weighing as much as it takes, a quarter of all at most; it
+ *     is 1 where not three quarters of the weight are on one side. Times are divided by their run's pace and multiplied
+ *     by the median one (J. W. Tukey's median polish, Exploratory Data Analysis, 1977, chapter 11): all rows are told
+ * in the same phase, that of the median run.
+ *   - The level is the median, of paces as of rows, or the lower one at which the rows add up to the unprofiled
+ *     median. Of a row whose median is more than HN_ROWS_STEP above its quantile at HN_ROWS_LOWEST it is lowered
+ *     further, to HN_ROWS_LOWEST from three times that on: where a row is slow in about half of the runs, chance
+ *     decides of what its median is.
  *   - Medians add up to less than the median of a sum, as delays come on top of a usual time. What is missing is given
  *     to all rows in proportion, but to none beyond its 90 % quantile: up to HN_ROWS_LIFT, less and less where more is
  *     missing, and nothing from twice that on, since such a gap has other reasons.
@@ -20,6 +26,8 @@
  * no narrower to either side than HN_ROWS_PLACED, by which processes differ whose memory lies elsewhere (up to 3 %
  * among five of squeezenet and ultraface), nor than the row's spread: what takes 90 or 150 us from run to run, as the
  * caches are shared, had a median of 91 us in one process and of 113 in another one.
+ *
+ * The interval, the quantiles and the spread are of times as they were, paces included.
  *
  * Runs of other kinds (inputs of other shapes, other steps) have other times. Each of the figures is then a mean over
  * kinds, by the number of their runs.
