@@ -4,11 +4,13 @@
 #include <string.h>
 
 #define LEAST_CLASSES 8
-#define LEAST_CURVE 32 /* columns of what may be a curve */
-#define NEAR 0.8       /* from one number of a curve to the next: correlation */
-#define ONE 1e-3       /* a sum of probabilities, or a length, is 1 but for that */
-#define OWN_PART 0.05  /* of the variance of all numbers: within columns that have numbers of their own, at most */
-#define OWN_ROWS 8     /* samples that show it; of fewer, and where the largest is not always the same column, ... */
+#define LEAST_CURVE 32  /* columns of what may be a curve */
+#define NEAR 0.8        /* from one number of a curve to the next: correlation */
+#define ONE 1e-3        /* a sum of probabilities, or a length, is 1 but for that */
+#define LEAST_LENGTH 16 /* columns of rows that are told by a length other than 1 */
+#define SAME 1e-5       /* squares of lengths that are the same differ by this part of them */
+#define OWN_PART 0.05   /* of the variance of all numbers: within columns that have numbers of their own, at most */
+#define OWN_ROWS 8      /* samples that show it; of fewer, and where the largest is not always the same column, ... */
 #define OWN_LEAST 3
 #define OWN_CLOSE 0.02 /* ... it is this part at most */
 #define SIZE_ROWS 16   /* rows that show how large the numbers of a column are */
@@ -38,38 +40,82 @@ static int64_t columns_of(const HnTensor *t)
     return t->ndim >= 2 && t->dims[0] > 0 ? t->dims[1] : 0;
 }
 
-/* As columns_of(), of all n tensors, some of which may be absent; 0 where they differ. */
-static int64_t same_columns(HnTensor *const *t, guint n)
+/* The same, or [N, ..., C]: where each of several has a row of its own. */
+static int64_t row_of(const HnTensor *t)
+{
+    return t->ndim > 2 && columns_of(t) < 2 ? t->dims[t->ndim - 1] : columns_of(t);
+}
+
+/* Elements of one of N, of which each has a meaning of its own. */
+static int64_t places_of(const HnTensor *t)
+{
+    return t->ndim > 2 && t->dims[0] > 0 ? t->n / t->dims[0] : row_of(t);
+}
+
+/* What `of` says of all n tensors, some of which may be absent; 0 where they differ. */
+static int64_t same(HnTensor *const *t, guint n, int64_t (*of)(const HnTensor *t))
 {
     int64_t columns = -1;
     for (guint i = 0; i < n; i++)
         if (t[i] != NULL)
-            columns = columns < 0 || columns == columns_of(t[i]) ? columns_of(t[i]) : 0;
+            columns = columns < 0 || columns == of(t[i]) ? of(t[i]) : 0;
     return MAX(columns, 0);
 }
 
-typedef enum { ROWS_ADD_UP, ROWS_HAVE_LENGTH } RowsAre;
+static int64_t same_columns(HnTensor *const *t, guint n)
+{
+    return same(t, n, columns_of);
+}
 
-/* All rows of so many elements add up to 1, or their squares do. */
-static gboolean rows_are(HnTensor *const *t, guint n, RowsAre what)
+/* A number, and none that stands for something else, as where a mask is. */
+static gboolean says(double x, double beyond)
+{
+    return isfinite(x) && fabs(x) < beyond;
+}
+
+/* All rows of c elements add up to 1. */
+static gboolean rows_add_up(HnTensor *const *t, guint n, int64_t c)
 {
     gboolean any = FALSE;
-    for (guint i = 0; i < n; i++) {
-        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
-        for (int64_t r = 0; c > 0 && r < t[i]->n / c; r++) {
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; t[i] != NULL && e < t[i]->n; e += c, any = TRUE) {
             double sum = 0;
             for (int64_t k = 0; k < c; k++) {
-                const double x = hn_tensor_get_f64(t[i], r * c + k);
-                if (what == ROWS_ADD_UP && x < 0)
-                    return FALSE;
-                sum += what == ROWS_ADD_UP ? x : x * x;
+                const double x = hn_tensor_get_f64(t[i], e + k);
+                sum += x < 0 ? NAN : x;
             }
             if (!(fabs(sum - 1) <= ONE))
                 return FALSE;
-            any = TRUE;
         }
-    }
     return any;
+}
+
+/* Square of the length of c numbers; NaN: some stand for something else. */
+static double length_of(const HnTensor *t, int64_t first, int64_t c, double beyond)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < c; k++) {
+        const double x = hn_tensor_get_f64(t, first + k);
+        sum += says(x, beyond) ? x * x : NAN;
+    }
+    return sum;
+}
+
+/* All rows of c elements have the length 1, or, where rows and elements are enough, the very same one. */
+static gboolean rows_have_length(HnTensor *const *t, guint n, int64_t c, double beyond)
+{
+    double lo = INFINITY, hi = 0;
+    int64_t rows = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; t[i] != NULL && e < t[i]->n; e += c, rows++) {
+            const double square = length_of(t[i], e, c, beyond);
+            if (isnan(square))
+                return FALSE;
+            lo = fmin(lo, square);
+            hi = fmax(hi, square);
+        }
+    const gboolean one = fabs(lo - 1) <= ONE && fabs(hi - 1) <= ONE;
+    return rows > 0 && (one || (rows >= OWN_LEAST && c >= LEAST_LENGTH && lo > 0 && hi - lo <= SAME * hi));
 }
 
 int64_t hn_output_best(const HnTensor *t, int64_t row, int64_t n)
@@ -84,12 +130,6 @@ int64_t hn_output_best(const HnTensor *t, int64_t row, int64_t n)
         }
     }
     return best;
-}
-
-/* A number, and none that stands for something else, as where a mask is. */
-static gboolean says(double x, double beyond)
-{
-    return isfinite(x) && fabs(x) < beyond;
 }
 
 /* Correlation of numbers with those before them along an axis; *same: part of them that are equal. */
@@ -266,13 +306,14 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnO
         return are_quantities(t, n, some, real) ? HN_OUTPUT_NUMBERS : HN_OUTPUT_LABELS;
     }
     const int64_t columns = same_columns(t, n);
-    if (columns >= 2 && rows_are(t, n, ROWS_ADD_UP))
+    if (columns >= 2 && rows_add_up(t, n, columns))
         return HN_OUTPUT_CLASSES;
     if (v->channels.n > 1)
         return HN_OUTPUT_MIXED;
     if (v->channels.scores[0])
         return HN_OUTPUT_SCORES;
-    if (columns >= 2 && rows_are(t, n, ROWS_HAVE_LENGTH))
+    const int64_t row = same(t, n, row_of);
+    if (row >= 2 && rows_have_length(t, n, row, v->channels.beyond))
         return HN_OUTPUT_EMBEDDING;
     if (v->beside && is_of_shape(some, seen->in, seen->n_in))
         return HN_OUTPUT_STATE;
@@ -438,7 +479,9 @@ void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *s
             v->kind = HN_OUTPUT_CLASSES;
         set_groups(v, t, seen);
         v->still = still_of(t, seen->n);
-        v->columns = same_columns(t, seen->n);
+        v->columns = same(t, seen->n, places_of);
+        if (v->columns == 0)
+            v->columns = same(t, seen->n, row_of);
         if (v->kind == HN_OUTPUT_EMBEDDING && !seen->made_up)
             v->middle = middle_of(t, seen->n, v->columns, &v->rows);
     }

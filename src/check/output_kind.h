@@ -6,7 +6,7 @@
  *   labels       integers, truth values, text: equal or not; but not integers of more than two values that are real
  *                numbers (check/whole_numbers.h)
  *   scores       numbers within [0, 1], each a yes from HN_STRONG_SCORE on
- *   embedding    [N, C] with rows of length 1
+ *   embedding    [N, C] or [N, ..., C] with rows of length 1, or all of another one
  *   state        of the shape of an input, beside other outputs
  *   mixed        kinds of numbers in channels of their own, as boxes beside scores (check/channel_kinds.h)
  *   numbers      all else: measures, spectra, sound, masks before a threshold, integers where each is near the one
@@ -15,7 +15,7 @@
  * Columns. Those of [N, C], where they are few, have numbers of their own, or are of quite different sizes, are groups
  * each by itself, or of one size.
  *
- * Middles. Rows of length 1 that all point nearly the same way are told apart by what their columns do about means of
+ * Middles. Rows of one length that all point nearly the same way are told apart by what their columns do about means of
  * their own, and their errors are held against that.
  *
  * Still elements. Those that are the same number in all of some samples, as a table beside what a model computes: they
@@ -54,7 +54,7 @@ typedef struct {
     int *group;       /* channel -> group */
     gboolean between; /* group n_groups - 1 is of no channel, but of what few columns of a row differ by */
     double *middle;   /* of an embedding: [columns], their means; NULL: it is none, or rows are too few or made up */
-    int64_t columns;  /* of it */
+    int64_t columns;  /* of it: elements of one of N, or, where these differ in number, of a row */
     double rows;      /* that these are means of */
     guint8 *still;    /* bit e: element e is still; NULL: none is, or samples are too few or of different shapes */
     double turn;      /* of angles: numbers this far apart are the same; 0: it has none */

@@ -18,6 +18,7 @@ typedef struct {
     HnOutputView view;
     int rank;
     int64_t columns;           /* along axis 1; 0: there is none */
+    int64_t last;              /* along the last axis */
     int64_t elements;          /* of a sample */
     int axis;                  /* of classes, as the student has them; HN_NO_AXIS: they are none */
     double weight;             /* of squares of differences from what the teacher makes; 0: it is not known */
@@ -241,6 +242,7 @@ static void find_classes(HnLesson *l, const Looked *made, const Looked *said)
         const HnTensor *one = result(made, 0, 2 * k);
         y->rank = one->ndim;
         y->columns = one->ndim >= 2 ? one->dims[1] : 0;
+        y->last = one->ndim > 0 ? one->dims[one->ndim - 1] : 0;
         y->elements = one->n;
         y->axis = class_axis(l, y, one, k == 0);
         y->raw = y->axis != HN_NO_AXIS && all_probabilities(made, 2 * k + 1, y->axis);
@@ -334,7 +336,9 @@ static const char *suits(const HnLesson *l, const Output *y)
         return y->bounded ? "bce:probabilities=1" : "bce";
     if (y->axis != HN_NO_AXIS && (l->taught || l->numbered))
         return l->taught ? "kl" : "ce";
-    return kind == HN_OUTPUT_SCORES && y->unit ? "bce:probabilities=1" : kind == HN_OUTPUT_EMBEDDING ? "cosine" : "mse";
+    if (kind == HN_OUTPUT_SCORES && y->unit)
+        return "bce:probabilities=1";
+    return kind == HN_OUTPUT_EMBEDDING && y->last > 1 ? "cosine" : "mse"; /* of rows along the last axis */
 }
 
 static void add_numbers(const HnLesson *l, const Output *y, GPtrArray *all)

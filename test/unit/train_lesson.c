@@ -85,6 +85,8 @@ static void close_set(Set *s)
 #define HIDDEN HEAD "(%p) { %z = Gemm(%x, w:f32[10,9]) %s = Softmax(%z) %p = Identity(%s) }"
 #define SCORES HEAD "(%p) { %y = Gemm(%x, w:f32[10,9]) %p = Sigmoid(%y) }"
 #define LENGTH HEAD "(%p) { %y = Gemm(%x, w:f32[10,5]) %p = LpNormalization(%y) }"
+#define DEEP HEAD "(%p) { %y = Gemm(%x, w:f32[10,5]) %l = LpNormalization(%y) %p = Unsqueeze(%l, a:i64[1]={1}) }"
+#define POOLED HEAD "(%p) { %y = Gemm(%x, w:f32[10,5]) %l = LpNormalization(%y) %p = Unsqueeze(%l, a:i64[2]={2,3}) }"
 #define PLACES HEAD "(%y) { %u = Unsqueeze(%x, a:i64[1]={2}) %y = MatMul(%u, w:f32[1,4]) }"
 #define NUMBERS HEAD "(%y) { %y = Gemm(%x, w:f32[10,3]) }"
 
@@ -100,6 +102,8 @@ static const Case cases[] = {
     { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@p", 0 },
     { SCORES, SCORES, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p", 0 },
     { LENGTH, LENGTH, HN_KD_STANDARD, 1000, 0, "cosine@p", 0 },
+    { DEEP, DEEP, HN_KD_STANDARD, 1000, 0, "cosine@p", 0 },
+    { POOLED, POOLED, HN_KD_STANDARD, 1000, 0, "5.575*mse@p", 0 },
     { NULL, LOGITS, HN_KD_STANDARD, 1000, 1, "ce:axis=1@y", 0 },
     { NULL, SOFTMAX, HN_KD_STANDARD, 1000, 1, "ce:axis=-1@p", 0 },
 };
