@@ -7,6 +7,7 @@
  * rows have too few sums to hide an addition's latency: they have a second set r, s for every other k.
  */
 #include "cpu/gemm/gemm_kernel.h"
+#include "cpu/gemm/gemm_tile_run.h"
 #include "cpu/core/post_vec.h"
 #include "cpu/core/vec.h"
 
@@ -154,6 +155,20 @@ static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(tile)(co
         }
         const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
         const int64_t next_step = t->next != NULL ? t->next_step : 0;
+#if HN_LANES == 8
+        if (two && rows >= 4 && rows <= 6 && a_k == 1 && t->k >= 4) {
+            k = t->k & ~(int64_t)3;
+            const HnTileRun run = { a, 4 * at, b, 4 * b_pitch, k, next, 16 * next_step, next_step > 4 ? 64 : 0 };
+            if (rows == 4)
+                HN_TILE_RUN(&run, 4);
+            else if (rows == 5)
+                HN_TILE_RUN(&run, 5);
+            else
+                HN_TILE_RUN(&run, 6);
+            b += k * b_pitch;
+            next += k * next_step;
+        }
+#endif
         if (!few && a_k == 1)
             for (; k + 4 <= t->k; k += 4, b += 4 * b_pitch, next += 4 * next_step) {
                 COME_CLOSER(0, 1)
