@@ -10,6 +10,8 @@ static const HnCase layernormalization[] = {
     { "f16[2]={1,3} f16[2]={1,1}", "epsilon=0.0 stash_type=16", "f16[2]={-1,1} bf16[1]={2} bf16[1]={1}" },
     { "f32[2,3,4] f32[4] f32[4]", NULL },
     { "f32[5,67] f32[67] f32[67]", NULL, .n_out = 3 },
+    { "f32[7,24] f32[24] f32[24]", NULL, .n_out = 3 }, /* short rows, the last not of whole vectors */
+    { "f32[9,39] f32[39]", NULL, .n_out = 3 },
     { "f32[3,300] f32[300]", NULL, .n_out = 3 },
     { "f32[515,260] f32[260] f32[260]", NULL, .n_out = 3 }, /* a warp for each */
     { "f32[2,1100] f32[1100]", NULL, .n_out = 3 },

@@ -59,6 +59,12 @@ static const HnCase quantmul[] = {
     { "u8[2,70,9,3] u8[2,1,9,3]" BOTH TO, NULL },
     { "i8[2,33,9,3] u8[1,33,9,3] !f32={0.02} !i8={-9} !f32={0.05} !u8={7} !f32={0.07} !i8={3}", NULL },
     { "u8[2,17,9,3] u8[17,1,1]" BOTH TO, NULL },
+    /* rows that meet the same few numbers */
+    { "u8[2,24,19,7] u8[2,24,1,1]" BOTH TO, NULL },
+    { "u8[2,7,9,5] i8[2,7,1,1] !f32={0.02} !u8={120} !f32={0.05} !i8={7}", "hi=2.0" },
+    { "i8[3,56,9,3] f32[1,56,1,1]@-2:2 !f32={0.02} !i8={-9} - - !f32={0.07} !i8={3}", NULL },
+    { "u8[2,170,9,3] u8[2,170,1,1]" BOTH TO, NULL },
+    { "u8[90,24] u8[24]" BOTH TO, NULL },
     { "u8[2,1,9,3] u8[2,1,9,3]" BOTH TO, NULL },
     { "u8[3] u8[3] f32={1} u8[2] f32={1} u8={0}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
 };

@@ -38,6 +38,7 @@
 #define HN_VFNMA HN_JOIN(HN_VFNMA, HN_LEVEL)       /* (a, b, c): c - a * b */
 #define HN_VLOAD_N HN_JOIN(HN_VLOAD_N, HN_LEVEL)   /* (p, n): the first n, 0 < n < HN_LANES, then zeros */
 #define HN_VSTORE_N HN_JOIN(HN_VSTORE_N, HN_LEVEL) /* (p, v, n): the first n */
+#define HN_VFIRST HN_JOIN(HN_VFIRST, HN_LEVEL)     /* (v, n): its first n lanes, 0 < n < HN_LANES, then zeros */
 
 #define HN_VSUM HN_JOIN(HN_VSUM, HN_LEVEL)   /* the sum of all lanes, halves first */
 #define HN_VMOST HN_JOIN(HN_VMOST, HN_LEVEL) /* the largest of all lanes, of which none is NaN */
@@ -59,6 +60,8 @@
 #define HN_VFNMA_plain(a, b, c) _mm_sub_ps(c, _mm_mul_ps(a, b))
 #define HN_VLOAD_N_plain(p, n) ((n) == 1 ? _mm_load_ss(p) : _mm_setr_ps((p)[0], (p)[1], (n) > 2 ? (p)[2] : 0, 0))
 #define HN_VSTORE_N_plain(p, v, n) memcpy(p, &(v), (size_t)(n) * sizeof(float))
+#define HN_VFIRST_plain(v, n) \
+    _mm_and_ps(v, _mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(n), _mm_setr_epi32(0, 1, 2, 3))))
 
 #define HN_VQUARTERS(v) _mm_add_ps(v, _mm_movehl_ps(v, v))
 #define HN_VPAIR(v) _mm_cvtss_f32(_mm_add_ss(v, _mm_shuffle_ps(v, v, 1)))
@@ -86,6 +89,7 @@
     _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) /* lanes below n */
 #define HN_VLOAD_N_avx2(p, n) _mm256_maskload_ps(p, HN_VMASK_avx2(n))
 #define HN_VSTORE_N_avx2(p, v, n) _mm256_maskstore_ps(p, HN_VMASK_avx2(n), v)
+#define HN_VFIRST_avx2(v, n) _mm256_and_ps(v, _mm256_castsi256_ps(HN_VMASK_avx2(n)))
 
 #define HN_VHALVES(v) _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1))
 #define HN_VSUM_avx2(v) HN_VSUM_plain(HN_VHALVES(v))
@@ -111,5 +115,6 @@
 #define HN_VFNMA_avx512 _mm512_fnmadd_ps
 #define HN_VLOAD_N_avx512(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define HN_VSTORE_N_avx512(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define HN_VFIRST_avx512(v, n) _mm512_maskz_mov_ps((__mmask16)((1u << (n)) - 1), v)
 #define HN_VSUM_avx512 _mm512_reduce_add_ps
 #define HN_VMOST_avx512 _mm512_reduce_max_ps

@@ -424,6 +424,31 @@ static void load_other(const Run *r, float *to, int64_t at, int64_t n)
         to[i] = to[0];
 }
 
+/* Adjacent rows that all meet the same few numbers are taken as longer ones, of `other` several times: rows [from, to)
+ * of an image; FALSE: they are not such rows. */
+static gboolean run_repeated(const Run *r, int64_t image, int64_t from, int64_t to)
+{
+    const Pair *p = r->p;
+    const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
+    const int64_t most = MIN(PIECE / p->n, to - from);
+    if (p->one_b || p->row_b > 0 || most < 2 || r->a_pitch != p->n || r->y_pitch != p->n)
+        return FALSE;
+    float other[PIECE];
+    load_numbers(r, other, image * p->image_b * r->b_pitch, p->n);
+    for (int64_t i = p->n; i < most * p->n; i++)
+        other[i] = other[i - p->n];
+    for (int64_t i = from, some; i < to; i += some) {
+        some = MIN(most, to - i);
+        const int64_t at = (image * p->rows + i) * p->n;
+        combine(r, &(HnPairRows){ .y = (uint8_t *)r->y + (gsize)at * size,
+                                  .a = r->a + at,
+                                  .other = other,
+                                  .rows = 1,
+                                  .n = some * p->n });
+    }
+    return TRUE;
+}
+
 /* Elements [c, c + n) of rows [from, to) of an image; as many rows at once as meet bytes, the same, or one each. */
 static void run_piece(const Run *r, int64_t image, int64_t from, int64_t to, int64_t c, int64_t n)
 {
@@ -499,6 +524,8 @@ static void run_rows(gpointer run, G_GNUC_UNUSED int thread, int64_t first, int6
     for (int64_t i = first, next; i < end; i = next) {
         const int64_t image = i / p->rows;
         next = MIN(end, (image + 1) * p->rows);
+        if (run_repeated(r, image, i - image * p->rows, next - image * p->rows))
+            continue;
         for (int64_t c = 0; c < p->n; c += PIECE)
             run_piece(r, image, i - image * p->rows, next - image * p->rows, c, MIN(PIECE, p->n - c));
     }

@@ -47,9 +47,7 @@ static HN_TARGET float HN_V(row_squares)(const float *x, int64_t n, float mean)
         a = HN_VFMA(u, u, a);
     }
     if (i < n) {
-        float rest[HN_LANES];
-        HN_VSTORE(rest, HN_VADD(HN_VLOAD_N(x + i, (int)(n - i)), less));
-        const HN_VEC u = HN_VLOAD_N(rest, (int)(n - i));
+        const HN_VEC u = HN_VADD(HN_VLOAD_N(x + i, (int)(n - i)), HN_VFIRST(less, (int)(n - i)));
         b = HN_VFMA(u, u, b);
     }
     return HN_VSUM(HN_VADD(HN_VADD(a, b), HN_VADD(c, d)));
