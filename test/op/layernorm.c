@@ -12,6 +12,9 @@ static const HnCase layernormalization[] = {
     { "f32[5,67] f32[67] f32[67]", NULL, .n_out = 3 },
     { "f32[7,24] f32[24] f32[24]", NULL, .n_out = 3 }, /* short rows, the last not of whole vectors */
     { "f32[9,39] f32[39]", NULL, .n_out = 3 },
+    { "f32[6,11] f32[11] f32[11]", NULL },
+    { "f32[3,63] f32[63] f32[63]", NULL, .n_out = 3 },
+    { "f32[5,64] f32[64]", NULL },
     { "f32[3,300] f32[300]", NULL, .n_out = 3 },
     { "f32[515,260] f32[260] f32[260]", NULL, .n_out = 3 }, /* a warp for each */
     { "f32[2,1100] f32[1100]", NULL, .n_out = 3 },
@@ -31,6 +34,7 @@ static const HnCase rmsnormalization[] = {
     { "f64[1,2]={3,-3} f32[2]={1,1}", "epsilon=0.0", "f32[1,2]={1,-1}" }, /* the type of the scale */
     { "f32[2,3,4] f32[4]", NULL },
     { "f32[5,300] f32[300]", NULL },
+    { "f32[6,25] f32[25]", NULL },
     { "f32[2,8201] f32[8201]", NULL },
     { "f32[2,3,4] f32[3,4]", "axis=1" },
     { "f32[0,4] f32[4]", NULL, "f32[0,4]={}" },

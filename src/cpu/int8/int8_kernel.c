@@ -491,10 +491,48 @@ DEFINE_FINISH(finish_bytes_avx512, AVX512, , )
                                _mm512_permutex2var_epi8(t2, v, t3));
 DEFINE_FINISH(finish_exchanged_vbmi, VBMI, LOAD_TABLE, EXCHANGE_BYTES)
 
+/* 16 sums as numbers */
+AVX512 INLINE __m512 numbers_avx512(const int32_t *c, __m512 scale, __m512 shift, __m512 lo, __m512 hi,
+                                    const gboolean shifted)
+{
+    const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale);
+    return _mm512_min_ps(hi, _mm512_max_ps(lo, shifted ? _mm512_add_ps(v, shift) : v)); /* NaN stays */
+}
+
+AVX512 INLINE void finish_numbers(const HnInt8Out *o, float *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
+                                  int64_t col, const gboolean shifted)
+{
+    const __m512 lo = _mm512_set1_ps(o->lo), hi = _mm512_set1_ps(o->hi);
+    const __mmask16 first = (__mmask16)(cols >= 16 ? 0xffff : (1u << cols) - 1);
+    const __mmask16 second = (__mmask16)(cols > 16 ? (1u << (cols - 16)) - 1 : 0);
+    const __m512 scale0 = _mm512_maskz_loadu_ps(first, o->scale + col);
+    const __m512 scale1 = _mm512_maskz_loadu_ps(second, o->scale + col + 16);
+    const __m512 shift0 = shifted ? _mm512_maskz_loadu_ps(first, o->shift + col) : scale0;
+    const __m512 shift1 = shifted ? _mm512_maskz_loadu_ps(second, o->shift + col + 16) : scale1;
+    for (int64_t r = 0; r < rows; r++, c += HN_INT8_MAX_COLS, y += pitch) {
+        const __m512 v = numbers_avx512(c, scale0, shift0, lo, hi, shifted);
+        if (cols == HN_INT8_MAX_COLS) {
+            _mm512_storeu_ps(y, v);
+            _mm512_storeu_ps(y + 16, numbers_avx512(c + 16, scale1, shift1, lo, hi, shifted));
+            continue;
+        }
+        _mm512_mask_storeu_ps(y, first, v);
+        if (second != 0)
+            _mm512_mask_storeu_ps(y + 16, second, numbers_avx512(c + 16, scale1, shift1, lo, hi, shifted));
+    }
+}
+
 AVX512 static void finish_avx512(const HnInt8Out *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
                                  int64_t col)
 {
-    if (o->dtype == HN_I32 || o->dtype == HN_F32) {
+    if (o->dtype == HN_F32) {
+        if (o->shift != NULL)
+            finish_numbers(o, y, pitch, c, rows, cols, col, TRUE);
+        else
+            finish_numbers(o, y, pitch, c, rows, cols, col, FALSE);
+        return;
+    }
+    if (o->dtype == HN_I32) {
         any_rows(o, y, pitch, c, HN_INT8_MAX_COLS, rows, cols, col);
         return;
     }

@@ -19,9 +19,10 @@
 
 #define ROWS(level)                                                                                           \
     {                                                                                                         \
-        row_sum_##level, row_squares_##level, row_scale_##level, row_affine_##level, down_sum_##level,        \
-            down_squares_##level, down_affine_##level, row_max_##level, row_exp_##level, row_exp_sum_##level, \
-            row_log_share_##level, columns_softmax_##level, short_softmax_##level                             \
+        row_sum_##level, row_squares_##level, row_scale_##level, short_norm_##level, 4 * HN_LANES_##level,    \
+            row_affine_##level, down_sum_##level, down_squares_##level, down_affine_##level, row_max_##level, \
+            row_exp_##level, row_exp_sum_##level, row_log_share_##level, columns_softmax_##level,             \
+            short_softmax_##level                                                                             \
     }
 
 const HnRowFns *hn_cpu_rows(void)
@@ -90,6 +91,11 @@ static void layernorm_rows(gpointer step, G_GNUC_UNUSED int thread, int64_t firs
         means = hn_cpu_data(&s->out[1]);
     if (s->n_out > 2 && s->out[2].slot != NULL)
         invs = hn_cpu_data(&s->out[2]);
+    if (n->cols < f->short_norm_end) {
+        f->short_norm(y + first * n->cols, x + first * n->cols, n->cols, last - first, n->epsilon, n->centre, w, b,
+                      means != NULL ? means + first : NULL, invs != NULL ? invs + first : NULL);
+        return;
+    }
     for (int64_t r = first; r < last; r++) {
         const float *from = x + r * n->cols;
         const float mean = n->centre ? f->sum(from, n->cols) / (float)n->cols : 0;

@@ -10,6 +10,10 @@ typedef struct {
     float (*squares)(const float *x, int64_t n, float mean); /* of the differences */
     /* y = (x - mean) * inv * w + b; b may be NULL */
     void (*scale)(float *y, const float *x, int64_t n, float mean, float inv, const float *w, const float *b);
+    /* The three of rows of n < short_norm_end elements; w and b, means and invs (of each row) may be NULL */
+    void (*short_norm)(float *y, const float *x, int64_t n, int64_t rows, float epsilon, gboolean centre,
+                       const float *w, const float *b, float *means, float *invs);
+    int64_t short_norm_end;
     void (*affine)(float *y, const float *x, int64_t n, float a, float b); /* y = x * a + b */
     /* Down the columns of x [n, width]: their sums, those of squared differences, y = x * a + b */
     void (*down_sum)(float *sum, const float *x, int64_t n, int64_t width);

@@ -3,6 +3,7 @@
  * vectors at a time, so that additions do not wait for one another.
  */
 #include <glib.h>
+#include <math.h>
 #include <stdint.h>
 
 #include "cpu/reduce/norm.h"
@@ -73,6 +74,96 @@ static HN_TARGET void HN_V(row_scale)(float *y, const float *x, int64_t n, float
     for (int64_t i = 0; i < n; i++)
         y[i] = HN_FMA((x[i] - mean) * inv, w[i], b[i]);
 }
+
+#define NORM_ROWS 4 /* rows at a time: their sums do not wait for one another */
+
+/* row_sum(), row_squares() and row_scale() of `many` <= NORM_ROWS rows, which stay in registers; `whole` vectors and
+ * the rest are constants after inlining. mean and inv: a place for each row. */
+static inline __attribute__((always_inline)) HN_TARGET void
+HN_V(few_norms)(float *y, const float *x, int64_t n, const int many, const int whole, float epsilon, gboolean centre,
+                const float *w, const float *b, float *mean, float *inv)
+{
+    const int rest = (int)n - whole * HN_LANES;
+    HN_VEC v[NORM_ROWS][4];
+    HN_UNROLL
+    for (int r = 0; r < many; r++) {
+        HN_VEC sum = HN_VSET(0);
+        HN_UNROLL
+        for (int k = 0; k < whole; k++) {
+            v[r][k] = HN_VLOAD(x + r * n + k * HN_LANES);
+            sum = HN_VADD(sum, v[r][k]);
+        }
+        v[r][whole] = rest > 0 ? HN_VLOAD_N(x + r * n + whole * HN_LANES, rest) : HN_VSET(0);
+        mean[r] = centre ? HN_VSUM(HN_VADD(sum, v[r][whole])) / (float)n : 0;
+    }
+    HN_UNROLL
+    for (int r = 0; r < many; r++) {
+        const HN_VEC less = HN_VSET(-mean[r]);
+        HN_VEC sum = HN_VSET(0);
+        HN_UNROLL
+        for (int k = 0; k < whole; k++) {
+            v[r][k] = HN_VADD(v[r][k], less);
+            sum = HN_VFMA(v[r][k], v[r][k], sum);
+        }
+        if (rest > 0)
+            v[r][whole] = HN_VADD(v[r][whole], HN_VFIRST(less, rest));
+        inv[r] = HN_VSUM(HN_VFMA(v[r][whole], v[r][whole], sum)) / (float)n + epsilon;
+    }
+    for (int r = 0; r < many; r++)
+        inv[r] = 1.0f / sqrtf(inv[r]);
+    HN_UNROLL
+    for (int k = 0; k <= whole; k++) {
+        const int64_t at = k * HN_LANES;
+        if (k == whole && rest == 0)
+            break;
+        const HN_VEC factor = w == NULL ? HN_VSET(1) : k < whole ? HN_VLOAD(w + at) : HN_VLOAD_N(w + at, rest);
+        const HN_VEC shift = b == NULL ? HN_VSET(0) : k < whole ? HN_VLOAD(b + at) : HN_VLOAD_N(b + at, rest);
+        HN_UNROLL
+        for (int r = 0; r < many; r++) {
+            const HN_VEC u = HN_VFMA(HN_VMUL(v[r][k], HN_VSET(inv[r])), factor, shift);
+            if (k < whole)
+                HN_VSTORE(y + r * n + at, u);
+            else
+                HN_VSTORE_N(y + r * n + at, u, rest);
+        }
+    }
+}
+
+/* Normalization of rows of n < 4 * HN_LANES elements. means and invs: of each row, or NULL. */
+static HN_TARGET void HN_V(short_norm)(float *y, const float *x, int64_t n, int64_t rows, float epsilon,
+                                       gboolean centre, const float *w, const float *b, float *means, float *invs)
+{
+    float mean[NORM_ROWS], inv[NORM_ROWS];
+    for (int64_t i = 0, many; i < rows; i += many) {
+        many = rows - i >= NORM_ROWS ? NORM_ROWS : 1;
+#define NORMS(whole)                                                                               \
+    {                                                                                              \
+        if (many > 1)                                                                              \
+            HN_V(few_norms)                                                                        \
+        (y + i * n, x + i * n, n, NORM_ROWS, whole, epsilon, centre, w, b, mean, inv);             \
+        else HN_V(few_norms)(y + i * n, x + i * n, n, 1, whole, epsilon, centre, w, b, mean, inv); \
+        break;                                                                                     \
+    }
+        switch (n / HN_LANES) {
+        case 0:
+            NORMS(0)
+        case 1:
+            NORMS(1)
+        case 2:
+            NORMS(2)
+        default:
+            NORMS(3)
+        }
+#undef NORMS
+        for (int64_t r = 0; r < many; r++) {
+            if (means != NULL)
+                means[i + r] = mean[r];
+            if (invs != NULL)
+                invs[i + r] = inv[r];
+        }
+    }
+}
+#undef NORM_ROWS
 
 /* y = x * a + b */
 static HN_TARGET void HN_V(row_affine)(float *y, const float *x, int64_t n, float a, float b)
