@@ -440,11 +440,10 @@ static gboolean run_repeated(const Run *r, int64_t image, int64_t from, int64_t 
     for (int64_t i = from, some; i < to; i += some) {
         some = MIN(most, to - i);
         const int64_t at = (image * p->rows + i) * p->n;
-        combine(r, &(HnPairRows){ .y = (uint8_t *)r->y + (gsize)at * size,
-                                  .a = r->a + at,
-                                  .other = other,
-                                  .rows = 1,
-                                  .n = some * p->n });
+        combine(
+            r,
+            &(HnPairRows){
+                .y = (uint8_t *)r->y + (gsize)at * size, .a = r->a + at, .other = other, .rows = 1, .n = some * p->n });
     }
     return TRUE;
 }
