@@ -5,6 +5,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/cpu_level.h"
 
+#include <string.h>
+
 static const char *table_reject(const HnStep *s)
 {
     if (!s->in[1].slot->constant)
@@ -145,6 +147,24 @@ DEFINE_STEPS(steps_plain, )
 DEFINE_STEPS(steps_avx2, HN_TARGET_avx2)
 DEFINE_STEPS(steps_avx512, HN_TARGET_avx512)
 
+static inline void look_up_8(const float *table, float *restrict y, const uint8_t *x)
+{
+    uint64_t all;
+    memcpy(&all, x, sizeof all);
+    for (int k = 0; k < 8; k++)
+        y[k] = table[all >> 8 * k & 255];
+}
+
+/* Eight at a time: pixels have few channels, and where each of their loops ends is hard to predict. */
+static void look_up(const float *restrict table, float *restrict y, const uint8_t *restrict x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        look_up_8(table, y + i, x + i);
+    for (; i < n; i++)
+        y[i] = table[x[i]];
+}
+
 /* Pixels [from, to), or elements where there are no pitches (channels 0). */
 static void write_numbers(const HnStep *s, int64_t from, int64_t to, int64_t channels)
 {
@@ -159,12 +179,10 @@ static void write_numbers(const HnStep *s, int64_t from, int64_t to, int64_t cha
     for (int64_t r = first; r < first + rows; r++) {
         const uint8_t *x = (const uint8_t *)hn_cpu_data(&s->in[0]) + r * xp + at;
         float *y = (float *)hn_cpu_data(&s->out[0]) + r * yp + at;
-        if (p->steps) {
+        if (p->steps)
             steps[hn_cpu_level()](p, y, x, n);
-            continue;
-        }
-        for (int64_t i = 0; i < n; i++)
-            y[i] = table[x[i]];
+        else
+            look_up(table, y, x, n);
     }
 }
 
