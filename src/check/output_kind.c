@@ -53,7 +53,7 @@ static int64_t places_of(const HnTensor *t)
 }
 
 /* What `of` says of all n tensors, some of which may be absent; 0 where they differ. */
-static int64_t same(HnTensor *const *t, guint n, int64_t (*of)(const HnTensor *t))
+static int64_t common(HnTensor *const *t, guint n, int64_t (*of)(const HnTensor *t))
 {
     int64_t columns = -1;
     for (guint i = 0; i < n; i++)
@@ -64,7 +64,7 @@ static int64_t same(HnTensor *const *t, guint n, int64_t (*of)(const HnTensor *t
 
 static int64_t same_columns(HnTensor *const *t, guint n)
 {
-    return same(t, n, columns_of);
+    return common(t, n, columns_of);
 }
 
 /* A number, and none that stands for something else, as where a mask is. */
@@ -312,7 +312,7 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnO
         return HN_OUTPUT_MIXED;
     if (v->channels.scores[0])
         return HN_OUTPUT_SCORES;
-    const int64_t row = same(t, n, row_of);
+    const int64_t row = common(t, n, row_of);
     if (row >= 2 && rows_have_length(t, n, row, v->channels.beyond))
         return HN_OUTPUT_EMBEDDING;
     if (v->beside && is_of_shape(some, seen->in, seen->n_in))
@@ -479,9 +479,9 @@ void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *s
             v->kind = HN_OUTPUT_CLASSES;
         set_groups(v, t, seen);
         v->still = still_of(t, seen->n);
-        v->columns = same(t, seen->n, places_of);
+        v->columns = common(t, seen->n, places_of);
         if (v->columns == 0)
-            v->columns = same(t, seen->n, row_of);
+            v->columns = common(t, seen->n, row_of);
         if (v->kind == HN_OUTPUT_EMBEDDING && !seen->made_up)
             v->middle = middle_of(t, seen->n, v->columns, &v->rows);
     }

@@ -8,7 +8,7 @@
 
 #include "lower/lower.h"
 #include "op/einsum.h"
-#include "op/index.h"
+#include "op/move.h"
 #include "pass/rewrite.h"
 
 #define MOST_BYTES ((gsize)8 << 20) /* of weights that are turned ahead */
@@ -87,22 +87,15 @@ static gboolean sort_labels(Sum *s)
 /* A copy of known elements with its axes in this order; NULL: no memory. */
 static HnTensor *turned(const Sum *s, const HnTensor *x, const int64_t *perm)
 {
-    const size_t size = hn_dtype_size(x->dtype);
-    int64_t from[HN_MAX_RANK], dims[HN_MAX_RANK], strides[HN_MAX_RANK], idx[HN_MAX_RANK] = { 0 }, off[1] = { 0 };
-    int64_t *const all[1] = { strides };
+    int64_t from[HN_MAX_RANK], dims[HN_MAX_RANK], strides[HN_MAX_RANK];
     hn_strides(x->ndim, x->dims, from);
     for (int i = 0; i < x->ndim; i++) {
         dims[i] = x->dims[perm[i]];
         strides[i] = from[perm[i]];
     }
     HnTensor *t = hn_tensor_new(x->dtype, x->ndim, dims, hn_rw_budget(s->r), NULL);
-    char *to = t != NULL ? t->data : NULL;
-    if (to == NULL || t->n == 0)
-        return t;
-    do {
-        memcpy(to, (const char *)x->data + (size_t)off[0] * size, size);
-        to += size;
-    } while (hn_index_next(x->ndim, dims, idx, 1, all, off));
+    if (t != NULL)
+        hn_move_strided(t->data, x->data, hn_dtype_size(x->dtype), x->ndim, dims, strides);
     return t;
 }
 

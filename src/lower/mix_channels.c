@@ -4,6 +4,7 @@
  * the product's rows are a few numbers.
  */
 #include "lower/lower.h"
+#include "op/move.h"
 #include "op/transpose.h"
 #include "pass/pattern.h"
 
@@ -30,10 +31,10 @@ static HnValue *turned(HnRewrite *r, HnNode *n, const HnTensor *w, int rank)
     for (int i = 2; i < rank; i++)
         dims[i] = 1;
     HnTensor *t = hn_tensor_new(HN_F32, rank, dims, hn_rw_budget(r), NULL);
-    for (int64_t k = 0; t != NULL && k < dims[1]; k++)
-        for (int64_t m = 0; m < dims[0]; m++)
-            hn_tensor_set_f64(t, m * dims[1] + k, hn_tensor_get_f64(w, k * dims[0] + m));
-    return t != NULL ? hn_rw_weight(r, n->graph, "w", t) : NULL;
+    if (t == NULL)
+        return NULL;
+    hn_move_strided(t->data, w->data, sizeof(float), 2, dims, (const int64_t[]){ 1, w->dims[1] });
+    return hn_rw_weight(r, n->graph, "w", t);
 }
 
 /* The product before n, a Transpose, and what is added to its rows: NULL, or a vector. */

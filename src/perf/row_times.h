@@ -10,7 +10,7 @@
  *     is the median of its times by the usual ones, each row weighing as much as it takes, a quarter of all at most; it
  *     is 1 where not three quarters of the weight are on one side. Times are divided by their run's pace and multiplied
  *     by the median one (J. W. Tukey's median polish, Exploratory Data Analysis, 1977, chapter 11): all rows are told
- * in the same phase, that of the median run.
+ *     in one phase, that of the median run.
  *   - The level is the median, of paces as of rows, or the lower one at which the rows add up to the unprofiled
  *     median. Of a row whose median is more than HN_ROWS_STEP above its quantile at HN_ROWS_LOWEST it is lowered
  *     further, to HN_ROWS_LOWEST from three times that on: where a row is slow in about half of the runs, chance
