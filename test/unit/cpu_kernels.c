@@ -103,6 +103,50 @@ static void test_conv_tile(void)
         }
 }
 
+static void count_group(const HnStep *s, int depth, gpointer data)
+{
+    (void)depth;
+    *(int *)data += s->kernel != NULL && strcmp(s->kernel->name, "cpu.conv_group") == 0;
+}
+
+/* Groups of some channels: constants, sums and functions behind them, by rows that threads share. */
+static void test_conv_group(void)
+{
+    static const struct {
+        const char *x, *w;
+        int m;
+        const char *attrs;
+    } cases[] = {
+        { "1,32,14,15", "32,4,3,3", 32, "group=8 pads=[1,1,1,1]" },
+        { "1,40,19,21", "40,8,3,3", 40, "group=5 pads=[1,1,1,1]" },
+        { "2,136,9,11", "136,8,3,3", 136, "group=17 pads=[1,1,1,1] strides=[2,2]" },
+        { "1,12,23,30", "12,4,3,3", 12, "group=3 pads=[0,2,1,1]" },
+        { "1,64,13,12", "64,4,5,3", 64, "group=16 pads=[1,1,1,1] strides=[1,2]" },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int threads = 1; threads < 4; threads += 2)
+            for (int far = 0; far < 2; far++) { /* a function of rows in memory is computed behind whole rows */
+                const int m = cases[i].m;
+                int taken = 0;
+                g_autofree char *text = g_strdup_printf(
+                    "opset 17 graph g(%%x:f32[%s]) -> (%%y) { %%d = Conv(%%x, v:f32[%s]) %s %%e = Tanh(%%d) "
+                    "%%c = Conv(%%x, w:f32[%s], b:f32[%d]) %s %%n = BatchNormalization(%%c, s:f32[%d], o:f32[%d], "
+                    "m:f32[%d], q:f32[%d]=fill(3,0.5,1.5)) %%a = Add(%%n, %%e) %%l = Clip(%%a, k:f32={-0.5}) "
+                    "%%y = %s(%%l) }",
+                    cases[i].x, cases[i].w, cases[i].attrs, cases[i].w, m, cases[i].attrs, m, m, m, m,
+                    far ? "Sigmoid" : "HardSwish");
+                g_autoptr(HnModel) model = test_model(text);
+                g_autoptr(HnSession) s =
+                    test_session(model, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads });
+                g_autoptr(GPtrArray) in = test_inputs(s, 3);
+                g_ptr_array_unref(test_run(s, in));
+                hn_session_foreach_step(s, count_group, &taken);
+                if (hn_cpu_isa() >= HN_ISA_AVX2)
+                    g_assert_cmpint(taken, ==, 2);
+                g_assert_cmpint(test_preferring("cpu.conv_group", text, threads, 1e-4, 1e-4).ref, ==, 0);
+            }
+}
+
 static void count_planar(const HnStep *s, int depth, gpointer data)
 {
     (void)depth;
@@ -739,6 +783,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/misaligned-weights", test_misaligned_weights);
     g_test_add_func("/cpu/fused", test_fused);
     g_test_add_func("/cpu/posts", test_posts);
+    g_test_add_func("/cpu/conv-group", test_conv_group);
     g_test_add_func("/cpu/conv-planar", test_conv_planar);
     g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/no-first-result", test_no_first_result);

@@ -143,6 +143,7 @@ static const HnKernel conv_onednn = {
     .fuses = hn_epilogue_conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = { &hn_cpu_dft_conv,   &hn_cpu_depthwise, &hn_cpu_sparse_conv,
-                                        &hn_cpu_conv_small, &hn_cpu_winograd,  &hn_cpu_conv_planar,
-                                        &hn_cpu_conv_gemm,  &conv_onednn,      NULL };
+const HnKernel *const hn_cpu_conv[] = {
+    &hn_cpu_dft_conv, &hn_cpu_depthwise,   &hn_cpu_conv_group, &hn_cpu_sparse_conv, &hn_cpu_conv_small,
+    &hn_cpu_winograd, &hn_cpu_conv_planar, &hn_cpu_conv_gemm,  &conv_onednn,        NULL
+};

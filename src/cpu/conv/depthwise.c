@@ -2,6 +2,8 @@
  * Depthwise convolutions channels last: each channel has a window of its own. Vectors are channels; tiles of a few
  * output columns read their inputs through pointers, so that a column or row of padding is one of zeros.
  *
+ * Groups of a few channels differ in their tiles, weights and name only (depthwise_group.h).
+ *
  * Channels go in strips whose rows stay in the first cache from one row of outputs to the next. Where a channel of the
  * source has a few outputs, it is copied as often first.
  */
@@ -9,6 +11,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/depthwise_group.h"
 #include "cpu/conv/depthwise_packed.h"
 #include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
@@ -35,9 +38,13 @@ typedef struct {
     int64_t channels, strip; /* of the result */
     int64_t times;           /* outputs of each channel of the source */
     int64_t columns, taps;   /* input columns of the widest tile; taps of the window */
+    int64_t each;            /* inputs of each output: channels of a group */
+    HnDepthGroup group;      /* where these are several */
     const HnDepthFn *fn;     /* by outputs of a tile */
-    float *weights;          /* [taps][channels], then the bias [channels], then as many zeros */
-    const float *bias, *zeros;
+    float *weights;          /* [taps][channels], or as `group` says; the bias [channels]; as many zeros; spread */
+    float *bias;
+    const float *zeros, *spread;
+    int64_t w_row;      /* of the weights: elements from a row of the window to the next one */
     gboolean bias_read; /* the bias is an input at run time, with nothing to be folded into it */
     HnEpilogue epilogue;
     int folded; /* operations that went into weights and bias */
@@ -58,33 +65,55 @@ static void three_axes(const HnConvPlan *p, HnWindowAxis *axis)
     memcpy(axis + 3 - p->n, p->axis, (gsize)p->n * sizeof *axis);
 }
 
-static const char *reject(const HnStep *s, HnConvKind kind)
+/* Whatever the groups are. */
+static const char *reject(const HnStep *s, HnConvKind kind, HnConvPlan *plan)
 {
     const HnTensor *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    const char *reason = hn_conv_reject(s, kind, 3, &plan);
+    const char *reason = hn_conv_reject(s, kind, 3, plan);
     if (reason != NULL)
         return reason;
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (plan.in_channels != 1 || plan.out_channels > (kind == HN_CONV_TURNED ? 1 : MOST_TIMES) || plan.group < 4)
-        return "groups of several channels, or few groups";
-    const HnWindowAxis *v = &plan.axis[plan.n - 1];
-    if (plan.taps > MAX_TAPS || v->stride > MAX_SPREAD || v->dilation > MAX_SPREAD)
+    const HnWindowAxis *v = &plan->axis[plan->n - 1];
+    if (plan->taps > MAX_TAPS || v->stride > MAX_SPREAD || v->dilation > MAX_SPREAD)
         return "a window that is large or spread wide";
-    if (!hn_slot_is_last(s->in[0].slot) && 2.0 * (double)y->n * (double)plan.taps < SMALL_FLOPS)
-        return "too small to change the layout for";
-    return NULL;
+    const double flops = 2.0 * (double)y->n * (double)plan->in_channels * (double)plan->taps;
+    return !hn_slot_is_last(s->in[0].slot) && flops < SMALL_FLOPS ? "too small to change the layout for" : NULL;
+}
+
+static const char *of_one(const HnConvPlan *p, int most)
+{
+    return p->in_channels != 1 || p->out_channels > most || p->group < 4 ? "groups of several channels, or few groups"
+                                                                         : NULL;
 }
 
 static const char *depthwise_reject(const HnStep *s)
 {
-    return reject(s, HN_CONV_PLAIN);
+    HnConvPlan plan;
+    const char *reason = reject(s, HN_CONV_PLAIN, &plan);
+    return reason != NULL ? reason : of_one(&plan, MOST_TIMES);
 }
 
 static const char *turned_reject(const HnStep *s)
 {
-    return reject(s, HN_CONV_TURNED);
+    HnConvPlan plan;
+    const char *reason = reject(s, HN_CONV_TURNED, &plan);
+    return reason != NULL ? reason : of_one(&plan, 1);
+}
+
+static const char *group_reject(const HnStep *s)
+{
+    HnConvPlan plan;
+    const char *reason = reject(s, HN_CONV_PLAIN, &plan);
+    if (reason != NULL)
+        return reason;
+    if (plan.out_channels != plan.in_channels || plan.group < 2)
+        return "no groups, or other channels than those that are read";
+    if (hn_cpu_in_bf16(s, 2 * (double)s->out[0].slot->tensor->n * (double)plan.in_channels * (double)plan.taps))
+        return "bf16 is asked for";
+    return hn_depth_group_fits(plan.in_channels, plan.group * plan.in_channels)
+               ? NULL
+               : "groups of other numbers of channels than those of which a vector is made";
 }
 
 static void depthwise_release(HnStep *s)
@@ -106,12 +135,26 @@ static float element(const HnTensor *t, int64_t i)
     return v;
 }
 
+/* The weight of output c's input i at a tap. */
+static void put(const Depthwise *d, int64_t c, int64_t i, int64_t tap, float v)
+{
+    const HnDepthGroup *g = &d->group;
+    const int64_t last = d->channels - g->lanes; /* first channel of the last vector */
+    if (d->each == 1) {
+        d->weights[tap * d->channels + c] = v;
+        return;
+    }
+    if (c < d->channels / g->lanes * g->lanes)
+        d->weights[hn_depth_group_at(g, c / g->lanes, tap, i) + c % g->lanes] = v;
+    if (c >= last && last % g->lanes > 0)
+        d->weights[hn_depth_group_at(g, d->channels / g->lanes, tap, i) + c - last] = v;
+}
+
 /* Scales and shifts right behind the sum go into weights and bias. */
 static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
 {
     Depthwise *d = s->state;
     const HnTensor *w = hn_cpu_in(s, 1), *b = d->bias_read ? NULL : hn_cpu_in(s, 2);
-    float *bias = d->weights + d->taps * d->channels;
     for (int64_t c = 0; c < d->channels; c++) {
         double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
         for (int k = 0; k < d->folded; k++) {
@@ -120,10 +163,12 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
             scale *= by;
             shift = shift * by + (double)op->shift[c];
         }
-        bias[c] = (float)shift;
-        for (int64_t t = 0; t < d->taps; t++)
-            d->weights[t * d->channels + c] =
-                (float)((double)element(w, c * d->taps + (d->turned ? d->taps - 1 - t : t)) * scale);
+        d->bias[c] = (float)shift;
+        for (int64_t k = 0; k < d->each * d->taps; k++) {
+            const int64_t t = k % d->taps;
+            put(d, c, k / d->taps, d->turned ? d->taps - 1 - t : t,
+                (float)((double)element(w, c * d->each * d->taps + k) * scale));
+        }
     }
     if (d->packed)
         hn_depth_packed_fill(&d->rows, d->weights);
@@ -201,6 +246,30 @@ static gsize copies_at(const Depthwise *d)
     return (d->part_bytes * (gsize)d->threads + 63) / 64 * 64;
 }
 
+/* And where weights, the bias and what else is constant lie. */
+static void choose_tiles(Depthwise *d)
+{
+    const HnWindowAxis *v = &d->axis[2];
+    int64_t lanes, floats = d->taps * d->channels;
+    d->w_row = v->kernel * d->channels;
+    if (d->each == 1) {
+        d->fn = hn_depth_tiles(kind_of(v), d->channels, &lanes);
+    } else {
+        d->fn = hn_depth_group_tiles(v, d->each, d->channels, &lanes);
+        d->group = (HnDepthGroup){
+            .each = d->each, .lanes = lanes, .rows = d->axis[0].kernel * d->axis[1].kernel, .kernel = v->kernel
+        };
+        d->w_row = d->each * v->kernel * lanes;
+        floats = (d->channels + lanes - 1) / lanes * d->group.rows * d->w_row;
+    }
+    d->weights = g_new0(float, (gsize)(floats + 2 * d->channels + d->each * lanes));
+    d->bias = d->weights + floats;
+    d->zeros = d->bias + d->channels;
+    d->spread = d->zeros + d->channels;
+    if (d->each > 1)
+        hn_depth_group_spread(d->bias + 2 * d->channels, d->each, lanes);
+}
+
 static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
@@ -211,28 +280,27 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         return FALSE;
     d->turned = turned;
     three_axes(&d->plan, d->axis);
-    d->times = d->plan.out_channels;
-    d->channels = d->plan.group * d->times;
+    d->each = d->plan.in_channels;
+    d->times = d->plan.out_channels / d->each;
+    d->channels = d->plan.group * d->plan.out_channels;
     d->taps = d->plan.taps;
     d->bias_read = b != NULL && !s->in[2].slot->constant;
-    d->weights = g_new0(float, (gsize)((d->taps + 2) * d->channels));
-    d->zeros = d->weights + (d->taps + 1) * d->channels;
+    choose_tiles(d);
     choose_along(d, s);
-    d->bias = d->weights + d->taps * d->channels;
-    d->packed = choose_packed(d) && hn_depth_packed_init(&d->rows, d->axis, d->channels);
+    d->packed = d->each == 1 && choose_packed(d) && hn_depth_packed_init(&d->rows, d->axis, d->channels);
     fold(s, NULL);
     if (s->in[1].slot->variable)
         hn_step_renews(s, fold, NULL);
-    int64_t lanes;
-    d->fn = hn_depth_tiles(kind_of(&d->axis[2]), d->channels, &lanes);
     const HnWindowAxis *v = &d->axis[2];
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * (v->dilation / lines_of(v)) + 1;
-    const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
-    const int64_t tile = (2 * d->taps + rows * HN_DEPTH_NX) * (int64_t)sizeof(float); /* weights and inputs of one */
+    const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, weights = (d->each - 1) * d->taps;
+    const int64_t row = (rows * v->in + weights) * (int64_t)sizeof(float);
+    const int64_t tile =
+        (2 * d->taps + weights + rows * HN_DEPTH_NX) * (int64_t)sizeof(float); /* weights and inputs of one */
     d->strip = d->channels;
     if (d->end.rest == d->epilogue.n && (x->bytes <= NEAR_BYTES || tile * d->channels > TILE_BYTES))
         d->strip = MAX(STRIP_BYTES / (x->bytes <= NEAR_BYTES ? row : tile) / 16 * 16, STRIP_LEAST);
-    d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
+    d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)(d->each * d->taps));
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
     if (d->packed)
         d->part_bytes = hn_depth_packed_bytes(&d->rows);
@@ -273,7 +341,7 @@ static void find_rows(const Depthwise *d, Rows *r, const float *x, int64_t pitch
             if (y < 0 || y >= h->in)
                 continue;
             r->row[r->rows] = x + (z * h->in + y) * v->in * pitch;
-            r->w[r->rows++] = d->weights + (i * h->kernel + j) * v->kernel * d->channels;
+            r->w[r->rows++] = d->weights + (i * h->kernel + j) * d->w_row;
         }
     }
 }
@@ -373,6 +441,9 @@ static HnDepthTile tile_of(const Depthwise *d, const HnStep *s)
                           .dilation = (int)(d->axis[2].dilation / lines_of(&d->axis[2])),
                           .post = d->post,
                           .posts = d->posts,
+                          .w_at = d->group.rows * d->w_row,
+                          .each = (int)d->each,
+                          .spread = d->spread,
                           .lo = d->end.lo,
                           .hi = d->end.hi };
 }
@@ -477,6 +548,16 @@ const HnKernel hn_cpu_depthwise_turned = {
     .name = "cpu.depthwise",
     .reject = turned_reject,
     .prepare = turned_prepare,
+    .run = depthwise_run,
+    .release = depthwise_release,
+    .pitched = TRUE,
+    .fuses = hn_epilogue_conv_fuses,
+};
+
+const HnKernel hn_cpu_conv_group = {
+    .name = "cpu.conv_group",
+    .reject = group_reject,
+    .prepare = depthwise_prepare,
     .run = depthwise_run,
     .release = depthwise_release,
     .pitched = TRUE,

@@ -1,13 +1,13 @@
 /*
- * The kernel for convolutions with one channel to a group, which conv.c lists.
+ * The kernels for convolutions with one channel to a group, or some (depthwise_group.h), which conv.c lists.
  */
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/post.h"
 
-extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
-/* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
+extern const HnKernel hn_cpu_depthwise, hn_cpu_conv_group, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
+/* The last two are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
 
 #define HN_DEPTH_LINE 16    /* floats of a line of a cache */
 #define HN_DEPTH_NX 8       /* outputs of a tile, at most */
@@ -34,8 +34,10 @@ typedef struct {
     int rows, k, stride, dilation;
     const HnDepthPass *pass; /* [passes], with copied rows: from is [rows] then, and w in the order of passes */
     int passes;
-    int64_t w_at;       /* elements to be added to w, then */
-    const HnPost *post; /* [posts], which results are given to then */
+    int64_t w_at;        /* elements to be added to w, then; with groups, for each further vector of channels */
+    int each;            /* channels of a group, where there are several, and ... */
+    const float *spread; /* [each][vector]: which input of a vector its lanes read, as integers */
+    const HnPost *post;  /* [posts], which results are given to then */
     int posts;
     float lo, hi; /* what they are clamped to in the end */
 } HnDepthTile;
