@@ -16,6 +16,9 @@
 
 static const HnCase reducesum[] = {
     KNOWN(""),
+    { "f32[5,39,2] !i64[1]={2}", NULL }, /* many rows of few elements */
+    { "f32[301,3] !i64[1]={1}", "keepdims=0" },
+    { "f32[3,67,4] !i64[1]={-1}", NULL },
     { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
     { "f32[2050,520] !i64[1]={1}", NULL },   /* many long rows */
     { "f32[2049,519] !i64[1]={1}", NULL },

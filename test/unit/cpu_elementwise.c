@@ -67,6 +67,14 @@ static void test_broadcast(void)
     }
     /* the result is larger than each of the operands */
     check(1, "opset 17 graph g(%x:f32[5,1], %w:f32[1,7]) -> (%y) { %1 = Mul(%x, %w) %2 = Exp(%1) %y = Add(%2, %1) }");
+    /* rows that lie in an operand as they do in a tile, or across its end; one row again and again */
+    check(1, "opset 17 graph g(%x:f32[3,100,1], %w:f32[100,16]) -> (%y) { %1 = Mul(%x, %w) %2 = Exp(%1) "
+             "%y = Add(%2, %1) }");
+    check(1, "opset 17 graph g(%x:f32[2,128,1], %w:f32[128,32], %v:f32[2,1,1]) -> (%y) { %1 = Mul(%x, %w) "
+             "%2 = Sub(%1, %v) %y = Add(%2, %w) }");
+    check(1, "opset 17 graph g(%x:f32[7,1,3], %w:f32[130,3]) -> (%y) { %1 = Sub(%x, %w) %y = Mul(%1, %1) }");
+    check(1, "opset 17 graph g(%x:f32[5,1,19], %w:f32[70,19], %v:f32[5,70,1]) -> (%y) { %1 = Sub(%x, %w) "
+             "%y = Mul(%1, %v) }");
     /* and a part of the group smaller than the rest is a step of its own */
     check(2, "opset 17 graph g(%x:f32[5,7], %w:f32[7]) -> (%y) { %1 = Exp(%w) %2 = Neg(%1) %3 = Mul(%x, %2) "
              "%y = Relu(%3) }");

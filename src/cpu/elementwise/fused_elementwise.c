@@ -318,6 +318,17 @@ static void stage_rows(const Fused *r, const Input *in, float *y, const char *x,
     }
 }
 
+/* Where `rows` whole rows from row `row` on of an input lie side by side as they are; NULL: nowhere. */
+static const float *rows_in_place(const Fused *r, const Input *in, const char *x, int64_t row, int64_t rows)
+{
+    const int last = r->ndim - 1;
+    int64_t idx[HN_MAX_RANK];
+    if (in->type != HN_F32 || in->step == 0 || in->strides[last] != r->n)
+        return NULL;
+    const int64_t at = row_start(r, in, row, idx);
+    return idx[last] + rows <= r->dims[last] ? (const float *)(const void *)x + at : NULL;
+}
+
 /* The same row as often as a tile has room for it. */
 static void stage_once(const Fused *r, const Input *in, float *y, const char *x)
 {
@@ -340,11 +351,17 @@ static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, f
         const char *x = hn_cpu_data(&s->in[i]);
         if (in->once && !first)
             continue;
+        const gboolean some = in->staged && !in->once && r->per > 0;
+        const float *const here = some ? rows_in_place(r, in, x, row, rows) : NULL;
+        if (here != NULL) {
+            at[i] = (float *)here;
+            continue;
+        }
         if (in->staged && in->number)
             to_f32(tile[i], in->type, x, 1);
         else if (in->once)
             stage_once(r, in, tile[i], x);
-        else if (in->staged && r->per > 0)
+        else if (some)
             stage_rows(r, in, tile[i], x, row, rows);
         else if (in->staged)
             stage_row(in, tile[i], x + (gsize)(row_start(r, in, row, idx) + in->step * col) * in->size, n);

@@ -1,21 +1,19 @@
 #include "cpu/elementwise/short_rows.h"
 
-#include <immintrin.h>
+#include <string.h>
 
 #include "cpu/core/strided_copy.h"
 #include "op/types.h"
 
-static void repeat_floats(float *y, const float *x, int64_t rows, int64_t n, int64_t stride)
-{
-    for (int64_t i = 0; i < rows; i++, x += stride, y += n)
-        for (int64_t k = 0; k < n; k += 4)
-            _mm_storeu_ps(y + k, _mm_set1_ps(*x));
-}
+#define HN_LOOPS "cpu/elementwise/short_rows_loops.h"
+#include "base/every_level.h"
 
 static void repeat(void *to, const void *from, gsize size, int64_t rows, int64_t n, int64_t stride)
 {
-    if (size == sizeof(float) && n % 4 == 0) {
-        repeat_floats(to, from, rows, n, stride);
+    static void (*const floats[])(float *, const float *, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(repeat_floats);
+    if (size == sizeof(float)) {
+        floats[hn_cpu_level()](to, from, rows, n, stride);
         return;
     }
 #define REPEAT(T)                                           \
@@ -36,6 +34,13 @@ void hn_short_rows(void *y, const void *x, gsize size, int64_t rows, int64_t n, 
     }
     if (stride == n) {
         hn_copy_bytes(y, x, (gsize)(rows * n) * size);
+        return;
+    }
+    if (stride == 0) { /* one row: twice as much at each turn */
+        const gsize all = (gsize)(rows * n) * size;
+        hn_copy_bytes(y, x, (gsize)n * size);
+        for (gsize done = (gsize)n * size; done < all; done *= 2)
+            memcpy((char *)y + done, y, MIN(done, all - done));
         return;
     }
     for (int64_t i = 0; i < rows; i++)

@@ -11,6 +11,9 @@
 
 #include "cpu/reduce/reduce_axes.h"
 
+#define HN_LOOPS "cpu/reduce/few_sums_loops.h"
+#include "base/every_level.h"
+
 static const char *reduce_reject(const HnStep *s)
 {
     const HnTensor *x = hn_cpu_in(s, 0);
@@ -105,11 +108,18 @@ static void sum_each(float *y, const float *x, int64_t rows, int64_t n)
     }
 }
 
+#define FEW 4 /* elements of a row that vectors go across */
+
 static void sum(const HnStep *s)
 {
+    static void (*const few[])(float *restrict, const float *restrict, int64_t, int64_t) = HN_TABLE_OF_LEVELS(sum_few);
     const int64_t *rows = s->state, n = rows[1], inner = rows[2];
     const float *x = hn_cpu_data(&s->in[0]);
     float *y = hn_cpu_data(&s->out[0]);
+    if (inner == 1 && n > 1 && n <= FEW) {
+        few[hn_cpu_level()](y, x, rows[0], n);
+        return;
+    }
     if (inner == 1) {
         sum_each(y, x, rows[0], n);
         return;
