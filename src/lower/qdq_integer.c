@@ -72,6 +72,23 @@ static gboolean take_bias(HnRewrite *r, HnValue *v, float x_scale, Product *o)
     return TRUE;
 }
 
+/* What adds a vector along the product's columns, where that is all that reads v, the result without a bias; the vector
+ * becomes one. NULL: nothing does. */
+static HnNode *adding_reader(HnRewrite *r, const HnValue *v, float x_scale, Product *o)
+{
+    HnNode *u = hn_qdq_elementwise_reader(r, v);
+    const HnTensor *w = o->in.t[HN_QUANT_W];
+    if (u == NULL || u->op != &hn_op_add || o->window != NULL || o->in.t[HN_QUANT_BIAS] != NULL || u->version < 7)
+        return NULL;
+    HnValue *other = hn_node_in(u, hn_node_in(u, 0) == v ? 1 : 0);
+    if (other == v || !take_bias(r, other, x_scale, o))
+        return NULL;
+    if (o->in.t[HN_QUANT_BIAS]->n == w->dims[o->params.turned ? 0 : 1])
+        return u;
+    hn_qdq_set(r, &o->in, HN_QUANT_BIAS, NULL);
+    return NULL;
+}
+
 /* n multiplies input 0 by constant bytes. */
 static gboolean product_of(HnRewrite *r, const HnNode *n, float x_scale, Product *o)
 {
@@ -115,6 +132,8 @@ gboolean hn_qdq_product(HnRewrite *r, HnNode *n)
     if (hn_qdq_dtype(r, v) != HN_F32 || !hn_qdq_real(r, x, &h))
         return FALSE;
     gboolean ok = hn_qdq_fits(&h, map) && product_of(r, n, h.step.scale, &o);
+    const HnNode *add = ok ? adding_reader(r, v, h.step.scale, &o) : NULL;
+    v = add != NULL ? hn_node_out(add, 0) : v;
     const gboolean bytes = ok && hn_qdq_wanted(r, v, &want);
     const HnNode *limit = ok && !bytes ? limiting_reader(r, v, &o.params.lo, &o.params.hi) : NULL;
     HnValue *to = limit != NULL ? hn_node_out(limit, 0) : v;

@@ -138,14 +138,16 @@ static gboolean is_taken(const Apply *a, const HnValue *v)
     return FALSE;
 }
 
-/* v lies between a node with weights and the bounds that it is held within: those of what comes behind do. */
-static gboolean is_clamped_next(const Apply *a, const HnValue *v)
+/* v lies between a node with weights and its bias, or the bounds that it is held within: those of what comes behind do.
+ */
+static gboolean is_part_of_next(const Apply *a, const HnValue *v)
 {
     const HnNode *u = v->users->len == 1 && !v->is_output ? v->users->pdata[0] : NULL;
     const HnNode *n = v->producer;
     if (u == NULL || u->graph != v->graph || n == NULL || n->op == NULL || !is_weighted(n))
         return FALSE;
-    return form_of(a, n) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 && u->op->quant.clamps;
+    return form_of(a, n) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 &&
+           (u->op->quant.clamps || hn_quant_is_bias(u));
 }
 
 static void redirect(Apply *a, HnValue *v, HnValue *to, gboolean all)
@@ -405,7 +407,7 @@ static void apply_values(Apply *a, const GPtrArray *nodes)
             continue;
         for (guint k = 0; k < n->in->len && !(is_weighted(n) && k > 0); k++) {
             HnValue *v = n->in->pdata[k];
-            if (is_f32(v) && is_taken(a, v) && !is_clamped_next(a, v) && g_hash_table_add(seen, v))
+            if (is_f32(v) && is_taken(a, v) && !is_part_of_next(a, v) && g_hash_table_add(seen, v))
                 g_ptr_array_add(values, v);
         }
     }

@@ -252,12 +252,35 @@ typedef struct {
     GHashTable *marked; /* HnNode * -> 1 + whether it is open */
 } Spread;
 
+gboolean hn_quant_is_bias(const HnNode *n)
+{
+    HnLinearView l;
+    const HnValue *v, *b = NULL;
+    if (n->op != &hn_op_add || n->version < 7)
+        return FALSE;
+    for (int i = 0; i < 2 && b == NULL; i++) {
+        const HnValue *other = hn_node_in(n, 1 - i);
+        b = other != NULL ? hn_node_in(n, i) : NULL;
+        b = b != NULL && b->weight != NULL && b->weight->ndim > 0 ? b : NULL;
+        v = other;
+    }
+    if (b == NULL || v->producer == NULL || v->producer->graph != n->graph || v->is_output || v->users->len != 1 ||
+        !hn_op_linear(v->producer, &l) || l.window != NULL || l.b != NULL)
+        return FALSE;
+    const HnTensor *w = hn_quant_weight(v->producer) != NULL ? hn_quant_weight(v->producer)->weight : NULL;
+    const int axis = w != NULL ? hn_quant_scale_axis(v->producer, w->ndim) : -1;
+    const HnTensor *t = b->weight;
+    return axis >= 0 && w->ndim == 2 && t->n == w->dims[axis] && t->n == t->dims[t->ndim - 1] && v->type != NULL &&
+           t->ndim <= v->type->rank;
+}
+
 /* Integers on its way in and out gain something: no sums over many, no functions that need numbers as they are. */
 static gboolean may_spread(const HnNode *n)
 {
     if (hn_quant_weight(n) != NULL)
         return FALSE;
     const HnQuantKind kind = n->op != NULL ? n->op->quant.kind : HN_Q_NONE;
+    const HnValue *first = hn_node_in(n, 0);
     int operands = 0;
     for (guint i = 0; i < n->in->len; i++)
         operands += is_f32(n->in->pdata[i]) && ((const HnValue *)n->in->pdata[i])->weight == NULL;
@@ -267,7 +290,9 @@ static gboolean may_spread(const HnNode *n)
     /* functions of one operand are tables; all else has to be something that works on bytes */
     const gboolean on_bytes = n->op != NULL && (n->op->quant.bytes != HN_QB_NONE || (n->op->flags & HN_OP_VIEW) != 0 ||
                                                 ((n->op->flags & HN_OP_ELEMENTWISE) != 0 && operands == 1));
-    if (!on_bytes || !is_f32(hn_node_in(n, 0)) || n->out->len == 0)
+    if (first != NULL && first->weight != NULL) /* files need not say a constant's type */
+        first = operands > 0 && first->weight->dtype == HN_F32 ? hn_node_in(n, 1) : NULL;
+    if (!on_bytes || !is_f32(first) || n->out->len == 0)
         return FALSE;
     return kind == HN_Q_PASS || kind == HN_Q_ELEMENTWISE || kind == HN_Q_FIXED_RANGE;
 }
@@ -294,8 +319,8 @@ static gboolean fits(const HnQuantPlan *p, const HnNode *n)
         const HnValue *v = n->in->pdata[i];
         if (is_f32(v) && v->weight == NULL && !makes_integers(p, v))
             return FALSE;
-        if (is_f32(v) && v->weight != NULL && !n->op->quant.clamps)
-            return FALSE; /* a constant operand would have to be quantized, too */
+        if (is_f32(v) && v->weight != NULL && v->weight->n != 1 && !n->op->quant.clamps && !hn_quant_is_bias(n))
+            return FALSE; /* an operand of several numbers would have to be quantized, too */
     }
     for (guint k = 0; k < n->out->len; k++)
         if (is_wanted(p, n->out->pdata[k]))

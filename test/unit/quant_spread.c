@@ -42,6 +42,23 @@ static void test_marked(void)
     check(HEAD "%b = Pad(%a, n:i64[8]={0,0,1,1,0,0,0,0}) %c = AveragePool(%b) kernel_shape=[2,2]" TAIL("%c"), "b c");
 }
 
+/* A constant of one number makes a function of one operand, of columns it is the bias of a product. */
+static void test_constants(void)
+{
+#define PRODUCT "opset 17 graph g(%x:f32[1,8,6,6]) -> (%y:f32[1,8,6,6]) { %a = MatMul(%x, w:f32[6,6]) "
+#define LAST(v) " %y = MatMul(" v ", u:f32[6,6]) }"
+    check(HEAD "%b = Div(%a, k:f32={2}) %c = Erf(%b) %d = Mul(e:f32[1,1]={3}, %c)" TAIL("%d"), "b c d");
+    check(PRODUCT "%b = Add(%a, k:f32[6]) %c = Erf(%b) %d = Mul(%b, %c)" LAST("%d"), "b c d");
+    check(PRODUCT "%b = Add(k:f32[1,6], %a)" LAST("%b"), "b");
+    check(PRODUCT "%b = Mul(%a, k:f32[6])" LAST("%b"), "");
+    check(PRODUCT "%b = Add(%a, k:f32[6,1])" LAST("%b"), "");
+    check(PRODUCT "%b = Relu(%a) %c = Add(%b, k:f32[6])" LAST("%c"), "");
+    check(PRODUCT "%b = Add(%a, k:f32[6]) %c = Mul(%a, %b)" LAST("%c"), "");
+    check("opset 17 graph g(%x:f32[8,6]) -> (%y:f32[8,6]) { %a = Gemm(%x, w:f32[6,6], v:f32[6]) %b = Add(%a, k:f32[6]) "
+          "%y = Gemm(%b, u:f32[6,6]) }",
+          "");
+}
+
 /* No kernel computes them on bytes; what only they read is no use as integers either. */
 static void test_left(void)
 {
@@ -71,6 +88,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spread/marked", test_marked);
     g_test_add_func("/spread/left", test_left);
+    g_test_add_func("/spread/constants", test_constants);
     g_test_add_func("/spread/long", test_long);
     return g_test_run();
 }
