@@ -225,6 +225,22 @@ static void test_lines(void)
     }
 }
 
+/* Panels that end in a whole vector of columns, a part of one or half a one, of each number of rows. */
+static void test_columns(void)
+{
+    static const int columns[] = { 1, 8, 9, 16, 17, 23, 24, 25, 32, 40, 56, 57 };
+    for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
+        for (int rows = 5; rows <= 26; rows++) {
+            const int n = columns[i];
+            g_autofree char *text = g_strdup_printf(
+                "opset 21 graph g(%%x:u8[%d,40]) -> (%%y, %%z) { %%y = MatMulInteger(%%x, "
+                "w:i8[40,%d]=fill(7,-128,127), xz:u8={77}) %%z = QLinearMatMul(%%x, xs:f32={0.0078125}, xz, "
+                "w, ws:f32={0.03125}, wz:i8={0}, ys:f32={2}, yz:u8={9}) }",
+                rows, n);
+            g_assert_true(judge(text, "cpu.int8_matmul"));
+        }
+}
+
 /* Of any number of channels, one behind the other or apart in larger pixels; windows over all edges. */
 static void test_largest(void)
 {
@@ -450,6 +466,7 @@ int main(int argc, char **argv)
     g_test_add_func("/byte/depthwise_windows", test_depthwise_windows);
     g_test_add_func("/byte/depthwise_shared", test_depthwise_shared);
     g_test_add_func("/byte/lines", test_lines);
+    g_test_add_func("/byte/columns", test_columns);
     g_test_add_func("/byte/largest", test_largest);
     g_test_add_func("/byte/halves", test_halves);
     g_test_add_func("/byte/lines_of_bytes", test_lines_of_bytes);

@@ -281,7 +281,7 @@ HnRnnInt8 *hn_rnn_int8_new(HnStep *s, int i, int step, GError **error)
     p->columns = (p->hidden + HN_RNN_CELL - 1) / HN_RNN_CELL * HN_RNN_CELL * GATES;
     p->panels = p->columns / p->cols;
     lay_out(p, &g);
-    p->fns = p->pairs ? hn_int8_pair_fns(TRUE) : hn_int8_fns(TRUE);
+    p->fns = p->pairs ? hn_int8_pair_fns(TRUE) : hn_int8_fns(hn_int8_cols());
     p->scale = g_new0(float, (gsize)(p->directions * p->columns));
     for (int64_t d = 0; d < p->directions; d++)
         for (int64_t c = 0; c < g.o.w->dims[2]; c++)

@@ -605,7 +605,7 @@ static void lines_of(const HnInt8Run *r, const uint8_t *a, int64_t line, int64_t
     for (int64_t u = u0; u < u1; u++) {
         const HnInt8Panel *panel = &p->panel[u];
         const gboolean whole = panel->cols > cols / 2;
-        const HnInt8KernelFn *fns = panel->two ? hn_int8_two_fns(whole) : hn_int8_fns(whole);
+        const HnInt8KernelFn *fns = panel->two ? hn_int8_two_fns(whole) : hn_int8_fns(panel->cols);
         HnInt8Kernel t = { .step = step,
                            .seg_at = r->seg_at,
                            .segs = p->segs,

@@ -20,6 +20,7 @@
 #define HN_LEVEL vnni
 #include "cpu/int8/int8_kernel_loops.h"
 #undef HN_LEVEL
+#include "cpu/int8/int8_narrow_vnni.h"
 
 /* --- ... and in plain C --------------------------------------------------------------------------------------------
  */
@@ -88,9 +89,11 @@ int hn_int8_cols(void)
     return level()->cols;
 }
 
-const HnInt8KernelFn *hn_int8_fns(gboolean whole)
+const HnInt8KernelFn *hn_int8_fns(int cols)
 {
-    return level()->fns[whole ? 1 : 0];
+    const Level *l = level();
+    const int whole = cols > l->cols / 2 ? 1 : 0, rest = cols - whole * l->cols / 2;
+    return l->fns == byte_fns_vnni && rest <= l->cols / 4 ? narrow_fns[whole] : l->fns[whole];
 }
 
 const HnInt8KernelFn *hn_int8_pair_fns(gboolean whole)
