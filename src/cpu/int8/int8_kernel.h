@@ -41,12 +41,12 @@ typedef void (*HnInt8KernelFn)(const HnInt8Kernel *t);
 
 /* For 1, 2 ... hn_int8_rows() rows; of so many columns of a panel, at least. */
 const HnInt8KernelFn *hn_int8_fns(int cols);
-/* The same of groups of two signed 16-bit numbers, of A and of B, of more columns than half of a panel, or not; sums wrap
- * around. NULL: not at this level. */
+/* The same of groups of two signed 16-bit numbers, of A and of B, of more columns than half of a panel, or not; sums
+ * wrap around. NULL: not at this level. */
 const HnInt8KernelFn *hn_int8_pair_fns(gboolean whole);
 
-/* As hn_int8_pair_fns(), of bytes and of weights that hn_int8_split_two() has been through: groups of a segment by twos, which takes
- * three quarters of the time. NULL: not at this level. */
+/* As hn_int8_pair_fns(), of bytes and of weights that hn_int8_split_two() has been through: groups of a segment by
+ * twos, which takes three quarters of the time. NULL: not at this level. */
 const HnInt8KernelFn *hn_int8_two_fns(gboolean whole);
 
 /* Do two sums of products saturate at this level? */

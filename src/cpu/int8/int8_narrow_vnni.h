@@ -1,6 +1,6 @@
 /*
- * Tiles of a panel's last columns with dot products of bytes, for int8_kernel.c: up to 24 of its 32 by a vector and half
- * a one, up to 8 by half a one. A half takes half the time.
+ * Tiles of a panel's last columns with dot products of bytes, for int8_kernel.c: up to 24 of its 32 by a vector and
+ * half a one, up to 8 by half a one. A half takes half the time.
  */
 #pragma once
 
@@ -75,11 +75,11 @@ NARROW_TILE(11)
 NARROW_TILE(12)
 
 /* Few rows wait for their sums, which whole vectors take in several chains. */
-#define NARROW_FNS(one)                                                                                                \
-    {                                                                                                                  \
-        byte_##one##_1_vnni, byte_##one##_2_vnni, byte_##one##_3_vnni, byte_##one##_4_vnni, byte_##one##_5_vnni,       \
-            byte_##one##_6_vnni, narrow_##one##_7, narrow_##one##_8, narrow_##one##_9, narrow_##one##_10,              \
-            narrow_##one##_11, narrow_##one##_12                                                                       \
+#define NARROW_FNS(one)                                                                                          \
+    {                                                                                                            \
+        byte_##one##_1_vnni, byte_##one##_2_vnni, byte_##one##_3_vnni, byte_##one##_4_vnni, byte_##one##_5_vnni, \
+            byte_##one##_6_vnni, narrow_##one##_7, narrow_##one##_8, narrow_##one##_9, narrow_##one##_10,        \
+            narrow_##one##_11, narrow_##one##_12                                                                 \
     }
 static const HnInt8KernelFn narrow_fns[2][HN_INT8_MAX_ROWS] = { NARROW_FNS(one), NARROW_FNS(two) };
 
