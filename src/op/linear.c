@@ -1,5 +1,7 @@
 #include "op/linear.h"
 
+#include "op/ops.h"
+
 static int rank_of(const HnValue *v)
 {
     if (v->weight != NULL)
@@ -48,6 +50,29 @@ gboolean hn_op_linear(const HnNode *n, HnLinearView *v)
 gboolean hn_op_linear_first(const HnNode *n, HnLinearView *v)
 {
     return n->op != NULL && n->op->linear.either && read_linear(n, 0, v);
+}
+
+/* It is of one element for each of the columns of v. */
+static gboolean is_along(const HnValue *v, const HnTensor *t)
+{
+    const int rank = hn_type_rank(v->type);
+    return t->ndim > 0 && t->n == t->dims[t->ndim - 1] && t->ndim <= rank && hn_dim_is(v->type->dims[rank - 1], t->n);
+}
+
+gboolean hn_op_is_bias(const HnNode *n)
+{
+    HnLinearView l;
+    if (n->op != &hn_op_add || n->version < 7)
+        return FALSE;
+    const HnValue *v = hn_node_in(n, 0), *b = hn_node_in(n, 1);
+    if (v->weight != NULL) {
+        b = v;
+        v = hn_node_in(n, 1);
+    }
+    if (b->weight == NULL || v->producer == NULL || v->producer->graph != n->graph || v->is_output ||
+        v->users->len != 1)
+        return FALSE;
+    return hn_op_linear(v->producer, &l) && l.window == NULL && l.b == NULL && is_along(v, b->weight);
 }
 
 int64_t hn_linear_channels(const HnLinearView *v, const HnTensor *w)

@@ -37,6 +37,9 @@ gboolean hn_op_linear(const HnNode *n, HnLinearView *v);
 /* The same with the weights as input 0, which a MatMul may have. */
 gboolean hn_op_linear_first(const HnNode *n, HnLinearView *v);
 
+/* n adds a constant vector along the columns of a product of matrices without a bias, and is all that reads it. */
+gboolean hn_op_is_bias(const HnNode *n);
+
 /* Output channels of weights of these dims; 0 where groups do not divide them. */
 int64_t hn_linear_channels(const HnLinearView *v, const HnTensor *w);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/infer.h"
+#include "op/linear.h"
 #include "op/ops.h"
 #include "pass/opset.h"
 #include "quant/correct.h"
@@ -146,8 +147,7 @@ static gboolean is_part_of_next(const Apply *a, const HnValue *v)
     const HnNode *n = v->producer;
     if (u == NULL || u->graph != v->graph || n == NULL || n->op == NULL || !is_weighted(n))
         return FALSE;
-    return form_of(a, n) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 &&
-           (u->op->quant.clamps || hn_quant_is_bias(u));
+    return form_of(a, n) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 && (u->op->quant.clamps || hn_op_is_bias(u));
 }
 
 static void redirect(Apply *a, HnValue *v, HnValue *to, gboolean all)

@@ -252,28 +252,6 @@ typedef struct {
     GHashTable *marked; /* HnNode * -> 1 + whether it is open */
 } Spread;
 
-gboolean hn_quant_is_bias(const HnNode *n)
-{
-    HnLinearView l;
-    const HnValue *v, *b = NULL;
-    if (n->op != &hn_op_add || n->version < 7)
-        return FALSE;
-    for (int i = 0; i < 2 && b == NULL; i++) {
-        const HnValue *other = hn_node_in(n, 1 - i);
-        b = other != NULL ? hn_node_in(n, i) : NULL;
-        b = b != NULL && b->weight != NULL && b->weight->ndim > 0 ? b : NULL;
-        v = other;
-    }
-    if (b == NULL || v->producer == NULL || v->producer->graph != n->graph || v->is_output || v->users->len != 1 ||
-        !hn_op_linear(v->producer, &l) || l.window != NULL || l.b != NULL)
-        return FALSE;
-    const HnTensor *w = hn_quant_weight(v->producer) != NULL ? hn_quant_weight(v->producer)->weight : NULL;
-    const int axis = w != NULL ? hn_quant_scale_axis(v->producer, w->ndim) : -1;
-    const HnTensor *t = b->weight;
-    return axis >= 0 && w->ndim == 2 && t->n == w->dims[axis] && t->n == t->dims[t->ndim - 1] && v->type != NULL &&
-           t->ndim <= v->type->rank;
-}
-
 /* Integers on its way in and out gain something: no sums over many, no functions that need numbers as they are. */
 static gboolean may_spread(const HnNode *n)
 {
@@ -302,6 +280,19 @@ static gboolean makes_integers(const HnQuantPlan *p, const HnValue *v)
     return v->producer != NULL && hn_quant_plan_form(p, v->producer) == HN_FORM_INT8;
 }
 
+/* A constant of several numbers that n has, other than limits and a product's bias, would have to be quantized, too. */
+static gboolean takes_constants(const HnNode *n)
+{
+    if (n->op->quant.clamps || hn_op_is_bias(n))
+        return TRUE;
+    for (guint i = 0; i < n->in->len; i++) {
+        const HnValue *v = n->in->pdata[i];
+        if (is_f32(v) && v->weight != NULL && v->weight->n != 1)
+            return FALSE;
+    }
+    return TRUE;
+}
+
 /* Somebody reads v as integers. */
 static gboolean is_wanted(const HnQuantPlan *p, const HnValue *v)
 {
@@ -315,12 +306,12 @@ static gboolean is_wanted(const HnQuantPlan *p, const HnValue *v)
 
 static gboolean fits(const HnQuantPlan *p, const HnNode *n)
 {
+    if (!takes_constants(n))
+        return FALSE;
     for (guint i = 0; i < n->in->len; i++) {
         const HnValue *v = n->in->pdata[i];
         if (is_f32(v) && v->weight == NULL && !makes_integers(p, v))
             return FALSE;
-        if (is_f32(v) && v->weight != NULL && v->weight->n != 1 && !n->op->quant.clamps && !hn_quant_is_bias(n))
-            return FALSE; /* an operand of several numbers would have to be quantized, too */
     }
     for (guint k = 0; k < n->out->len; k++)
         if (is_wanted(p, n->out->pdata[k]))

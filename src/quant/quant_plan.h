@@ -73,8 +73,6 @@ HnValue *hn_quant_weight(const HnNode *n);
 gboolean hn_quant_is_turned(const HnNode *n);
 /* The axis of a weight of this rank that has a scale for each index, as it is stored; -1: there is none. */
 int hn_quant_scale_axis(const HnNode *n, int rank);
-/* n adds a constant vector along the columns of a product without a bias, and is all that reads it. */
-gboolean hn_quant_is_bias(const HnNode *n);
 /* Elements that share a scale where so many lie along the axis that is summed over: all blocks are of one size
  * (OpenVINO reads no other files), at most `most`. 0: no size of 16 or more will do. */
 int hn_quant_block(int64_t size, int most);

@@ -22,6 +22,15 @@
 #undef HN_LEVEL
 #include "cpu/int8/int8_narrow_vnni.h"
 
+/* Few rows wait for their sums, which whole vectors take in several chains. */
+#define NARROW_FNS(one)                                                                                          \
+    {                                                                                                            \
+        byte_##one##_1_vnni, byte_##one##_2_vnni, byte_##one##_3_vnni, byte_##one##_4_vnni, byte_##one##_5_vnni, \
+            byte_##one##_6_vnni, narrow_##one##_7, narrow_##one##_8, narrow_##one##_9, narrow_##one##_10,        \
+            narrow_##one##_11, narrow_##one##_12                                                                 \
+    }
+static const HnInt8KernelFn narrow_fns[2][HN_INT8_MAX_ROWS] = { NARROW_FNS(one), NARROW_FNS(two) };
+
 /* --- ... and in plain C --------------------------------------------------------------------------------------------
  */
 
@@ -92,8 +101,9 @@ int hn_int8_cols(void)
 const HnInt8KernelFn *hn_int8_fns(int cols)
 {
     const Level *l = level();
-    const int whole = cols > l->cols / 2 ? 1 : 0, rest = cols - whole * l->cols / 2;
-    return l->fns == byte_fns_vnni && rest <= l->cols / 4 ? narrow_fns[whole] : l->fns[whole];
+    const int whole = cols > l->cols / 2 ? 1 : 0;
+    const gboolean narrow = cols - whole * l->cols / 2 <= l->cols / 4;
+    return narrow && l->fns == byte_fns_vnni ? narrow_fns[whole] : l->fns[whole];
 }
 
 const HnInt8KernelFn *hn_int8_pair_fns(gboolean whole)

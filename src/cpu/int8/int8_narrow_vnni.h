@@ -74,18 +74,8 @@ NARROW_TILE(10)
 NARROW_TILE(11)
 NARROW_TILE(12)
 
-/* Few rows wait for their sums, which whole vectors take in several chains. */
-#define NARROW_FNS(one)                                                                                          \
-    {                                                                                                            \
-        byte_##one##_1_vnni, byte_##one##_2_vnni, byte_##one##_3_vnni, byte_##one##_4_vnni, byte_##one##_5_vnni, \
-            byte_##one##_6_vnni, narrow_##one##_7, narrow_##one##_8, narrow_##one##_9, narrow_##one##_10,        \
-            narrow_##one##_11, narrow_##one##_12                                                                 \
-    }
-static const HnInt8KernelFn narrow_fns[2][HN_INT8_MAX_ROWS] = { NARROW_FNS(one), NARROW_FNS(two) };
-
 #undef NARROW
 #undef B_STEP
 #undef PER_BASE
 #undef LOAD_HALF
 #undef NARROW_TILE
-#undef NARROW_FNS
