@@ -5,7 +5,9 @@
  * Up to BATCH samples of one direction are a task; tasks are independent and shared by the threads. A task multiplies
  * the inputs of a stretch of steps with W at once, then goes from step to step: per panel of 16 units the product with
  * R is added to that and the cell follows. The state is held twice, because all panels of a step need the last one.
- * Products of integers are with all of R at once, after the state of all samples, which are one task, was rounded.
+ * Where there are fewer tasks than threads and a step is long, the threads share the panels of one task after the
+ * other. Products of integers are with all of R at once, after the state of all samples, which are one task, was
+ * rounded.
  */
 #include "op/recurrent.h"
 
@@ -22,6 +24,10 @@
 #define BATCH 32 /* samples of a task */
 #define ROWS 64  /* rows of inputs that are multiplied at once, where a step has fewer */
 
+/* Of a step by one thread, per us, and what it costs threads to meet. */
+#define STEP_FLOPS 3e4
+#define REGION_US 1.2
+
 typedef struct {
     const HnRecurrent *p;
     const HnRnnCellOps *ops;
@@ -30,13 +36,13 @@ typedef struct {
     int64_t width, rows;             /* floats of all slots; rows of gates in scratch */
     int64_t task_floats;             /* scratch of one thread */
     int64_t blocks, tasks;           /* blocks of a direction */
-    int threads;
-    HnPack *w, *r;               /* [D][panels][K][gates][16], or as the lists below have them */
-    HnSparseCell *few_w, *few_r; /* of weights that are mostly 0; NULL: they are not */
-    int64_t block;               /* samples of a task */
-    HnRnnInt8 *by_w, *by_r;      /* of DynamicQuantizeLSTM, instead of packs */
-    int64_t bytes;               /* of its rounded rows, in a thread's scratch behind the floats */
-    float x_scale;               /* in this run */
+    int threads, each;               /* that share tasks; that share the panels of a task */
+    HnPack *w, *r;                   /* [D][panels][K][gates][16], or as the lists below have them */
+    HnSparseCell *few_w, *few_r;     /* of weights that are mostly 0; NULL: they are not */
+    int64_t block;                   /* samples of a task */
+    HnRnnInt8 *by_w, *by_r;          /* of DynamicQuantizeLSTM, instead of packs */
+    int64_t bytes;                   /* of its rounded rows, in a thread's scratch behind the floats */
+    float x_scale;                   /* in this run */
     int x_zero;
 } Recurrent;
 
@@ -233,6 +239,25 @@ static gboolean pack(HnStep *s, const Recurrent *c, int i, int64_t k, const HnSp
     return hn_pack_own(s, i, pack_weights, c->p->gates, unit * (gsize)k, c, to, error);
 }
 
+/* A GRU whose state is reset before it is multiplied: two products of a step, one after the other. */
+static gboolean resets_first(const Recurrent *c)
+{
+    return c->p->kind == HN_GRU && !c->p->linear_before_reset;
+}
+
+/* Threads that share each task instead: where that takes less time than a task for a thread. Sparse steps are shorter
+ * than this takes them for, and integers round whole states. */
+static int threads_of_task(const Recurrent *c, int threads, gboolean sparse)
+{
+    if (sparse || c->p->dynamic || c->tasks >= threads)
+        return 1;
+    const int meet = resets_first(c) ? 2 : 1; /* regions of a step */
+    const double samples = (double)MIN(c->batch, c->block);
+    const double step = 2 * (double)c->hidden * (double)c->hidden * c->p->gates * samples / STEP_FLOPS; /* us */
+    const double shared = step / (double)MIN(threads, c->panels) + meet * REGION_US;
+    return (double)c->tasks * shared < step ? (int)MIN(threads, c->panels) : 1;
+}
+
 static gboolean prepare(HnStep *s, gboolean sparse, GError **error)
 {
     Recurrent *c = g_new0(Recurrent, 1);
@@ -242,7 +267,9 @@ static gboolean prepare(HnStep *s, gboolean sparse, GError **error)
     const int gates = c->p->gates;
     const double row = 2 * (double)c->hidden * (double)gates * (double)(c->inputs + c->hidden);
     const double flops = row * (double)c->steps * (double)c->batch * (double)c->directions;
-    c->threads = (int)MIN(c->tasks, (int64_t)hn_cpu_threads_for(s, flops));
+    const int threads = hn_cpu_threads_for(s, flops);
+    c->each = threads_of_task(c, threads, sparse);
+    c->threads = c->each > 1 ? 1 : (int)MIN(c->tasks, (int64_t)threads);
     s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
     if (c->p->dynamic)
         return prepare_bytes(s, c, error);
@@ -271,6 +298,7 @@ typedef struct {
     int64_t d, first, n; /* direction, samples */
     gboolean reverse;
     const float *w, *r;
+    HnRnnCellGates with;                          /* without peepholes */
     char *x_bytes, *h_bytes;                      /* rounded rows of integers */
     float *gates, *bias, *h, *next, *more, *peep; /* more: LSTM's cell state, GRU's reset state */
 } Task;
@@ -339,13 +367,48 @@ static void add_lists(const Task *t, const HnSparseCell *lists, const float *w, 
     }
 }
 
+/* Products of W's panels from .. to - 1 with so many rows. */
+static inline void multiply_range(const Task *t, const float *const *row, int64_t rows, int64_t from, int64_t to)
+{
+    const Recurrent *c = t->c;
+    const int gates = c->p->gates;
+    for (int64_t p = from; p < to; p++) {
+        const float *w = t->w + p * c->inputs * gates * HN_RNN_CELL;
+        float *panel = t->gates + p * c->slots * HN_RNN_CELL;
+        if (rows == 1) {
+            c->ops->one(panel, c->w_slot, row[0], w, c->inputs, gates, gates);
+            continue;
+        }
+        for (int g = 0; g < gates; g++)
+            for (int64_t i = 0; i < rows; i += HN_RNN_CELL_ROWS) {
+                const int some = (int)MIN(rows - i, HN_RNN_CELL_ROWS);
+                float *sums[HN_RNN_CELL_ROWS];
+                for (int j = 0; j < some; j++)
+                    sums[j] = panel + (i + j) * c->width + c->w_slot[g] * HN_RNN_CELL;
+                c->ops->rows(sums, row + i, some, w + g * HN_RNN_CELL, gates * HN_RNN_CELL, c->inputs);
+            }
+    }
+}
+
+typedef struct {
+    const Task *t;
+    const float *const *row;
+    int64_t rows;
+} Inputs;
+
+static void input_panels(gpointer inputs, int thread, int64_t from, int64_t to)
+{
+    (void)thread;
+    const Inputs *in = inputs;
+    multiply_range(in->t, in->row, in->rows, from, to);
+}
+
 /* Gates of the steps first .. first + n - 1 for all samples: bias and product with W. Rows beyond a sequence's end are
  * computed from some other row and never used. */
 static void multiply_inputs(const Task *t, int64_t first, int64_t n)
 {
     const Recurrent *c = t->c;
     const float *x = hn_cpu_data(&t->s->in[0]), *row[ROWS];
-    const int gates = c->p->gates;
     const int64_t rows = n * t->n;
     for (int64_t i = 0; i < rows; i++) {
         int64_t b = i % t->n, k = first + i / t->n, len = length_of(t, b), at = 0;
@@ -359,30 +422,16 @@ static void multiply_inputs(const Task *t, int64_t first, int64_t n)
     if (c->by_w != NULL) {
         const HnRnnInt8Product m = { c->by_w, t->s, 1, t->d, rows, t->x_bytes, c->x_scale, c->x_zero, FALSE, t->gates };
         hn_rnn_int8_multiply(&m);
-        return;
-    }
-    if (c->few_w != NULL) {
+    } else if (c->few_w != NULL) {
         for (int64_t p = 0; p < c->panels; p++)
             for (int64_t i = 0; i < rows; i += HN_RNN_CELL_ROWS)
                 add_lists(t, c->few_w, t->w, t->gates + i * c->width, c->w_slot, row + i,
-                          (int)MIN(rows - i, HN_RNN_CELL_ROWS), p, 0, gates);
-        return;
-    }
-    for (int64_t p = 0; p < c->panels; p++) {
-        const float *w = t->w + p * c->inputs * gates * HN_RNN_CELL;
-        float *to = t->gates + p * c->slots * HN_RNN_CELL;
-        if (rows == 1) {
-            c->ops->one(to, c->w_slot, row[0], w, c->inputs, gates, gates);
-            continue;
-        }
-        for (int g = 0; g < gates; g++)
-            for (int64_t i = 0; i < rows; i += HN_RNN_CELL_ROWS) {
-                const int some = (int)MIN(rows - i, HN_RNN_CELL_ROWS);
-                float *sums[HN_RNN_CELL_ROWS];
-                for (int j = 0; j < some; j++)
-                    sums[j] = to + (i + j) * c->width + c->w_slot[g] * HN_RNN_CELL;
-                c->ops->rows(sums, row + i, some, w + g * HN_RNN_CELL, gates * HN_RNN_CELL, c->inputs);
-            }
+                          (int)MIN(rows - i, HN_RNN_CELL_ROWS), p, 0, c->p->gates);
+    } else if (c->each == 1) {
+        multiply_range(t, row, rows, 0, c->panels);
+    } else {
+        Inputs in = { t, row, rows };
+        hn_parallel_for(c->panels, c->each, input_panels, &in);
     }
 }
 
@@ -435,55 +484,100 @@ static void multiply_bytes(const Task *t, float *gates, int64_t k)
     hn_rnn_int8_multiply(&m);
 }
 
-static void cells(const Task *t, const float *gates, int64_t k, int64_t p, const HnRnnCellGates *with)
+/* Of panel p in step k, for all samples that have not ended; ends: some may have. */
+static void cells(const Task *t, float *gates, int64_t k, int64_t p, gboolean ends, const HnRnnCellGates *with)
 {
     const Recurrent *c = t->c;
+    const HnRnnCellOps *ops = c->ops;
+    const int kind = c->p->kind;
     for (int64_t b = 0; b < t->n; b++) {
-        if (k >= length_of(t, b))
+        if (ends && k >= length_of(t, b))
             continue;
         const float *g = gates + b * c->width + p * c->slots * HN_RNN_CELL;
         const int64_t at = b * c->units + p * HN_RNN_CELL;
-        if (c->p->kind == HN_LSTM)
-            c->ops->lstm(with, g, t->more + at, t->next + at);
-        else if (c->p->kind == HN_GRU)
-            c->ops->gru(with, g, c->p->linear_before_reset, t->h + at, t->next + at);
+        if (kind == HN_LSTM)
+            ops->lstm(with, g, t->more + at, t->next + at);
+        else if (kind == HN_GRU)
+            ops->gru(with, g, c->p->linear_before_reset, t->h + at, t->next + at);
         else
-            c->ops->rnn(with, g, t->next + at);
+            ops->rnn(with, g, t->next + at);
     }
 }
 
-/* Gates lo .. hi - 1 of all panels, forwards and backwards in turn: what of R was read last in a step is in the first
+/* Gates lo .. hi - 1 of the panels, forwards and backwards in turn: what of R was read last in a step is in the first
  * cache when the next one begins. */
-static void multiply_states(const Task *t, float *gates, const float *state, int64_t k, int lo, int hi)
+static inline void multiply_states(const Task *t, float *gates, const float *state, int64_t k, int64_t from, int64_t to,
+                                   int lo, int hi)
 {
-    const int64_t panels = t->c->panels;
-    for (int64_t p = 0; p < panels; p++)
-        multiply_state(t, gates, state, k % 2 == 0 ? p : panels - 1 - p, lo, hi);
+    for (int64_t p = from; p < to; p++)
+        multiply_state(t, gates, state, k % 2 == 0 ? p : from + to - 1 - p, lo, hi);
 }
 
-/* Step k of all samples: from state h to state next. All products come before the cells, whose long chains of
- * instructions are then computed beside each other. */
+/* Of a GRU: the two gates that do not need the reset state, and that state. */
+static inline void reset_range(const Task *t, float *gates, int64_t k, int64_t from, int64_t to)
+{
+    const Recurrent *c = t->c;
+    multiply_states(t, gates, t->h, k, from, to, 0, 2);
+    for (int64_t p = from; p < to; p++)
+        for (int64_t b = 0; b < t->n; b++) {
+            const int64_t at = b * c->units + p * HN_RNN_CELL;
+            c->ops->reset(&t->with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
+        }
+}
+
+/* All products come before the cells, whose long chains of instructions are then computed beside each other. */
+static inline void cell_range(const Task *t, float *gates, int64_t k, int64_t from, int64_t to)
+{
+    const Recurrent *c = t->c;
+    const gboolean reset = resets_first(c);
+    HnRnnCellGates peeping = t->with;
+    if (c->by_r == NULL)
+        multiply_states(t, gates, reset ? t->more : t->h, k, from, to, reset ? 2 : 0, c->p->gates);
+    const gboolean ends = hn_cpu_in(t->s, 4) != NULL;
+    const int peepholes = hn_cpu_in(t->s, 7) != NULL ? 3 : 0;
+    for (int64_t p = from; p < to; p++) {
+        for (int i = 0; i < peepholes; i++)
+            peeping.peep[i] = t->peep + i * c->units + p * HN_RNN_CELL;
+        cells(t, gates, k, p, ends, peepholes > 0 ? &peeping : &t->with);
+    }
+}
+
+typedef struct {
+    const Task *t;
+    float *gates;
+    int64_t k;
+} Advance;
+
+static void reset_panels(gpointer advance, int thread, int64_t from, int64_t to)
+{
+    (void)thread;
+    const Advance *a = advance;
+    reset_range(a->t, a->gates, a->k, from, to);
+}
+
+static void cell_panels(gpointer advance, int thread, int64_t from, int64_t to)
+{
+    (void)thread;
+    const Advance *a = advance;
+    cell_range(a->t, a->gates, a->k, from, to);
+}
+
+/* Step k of all samples: from state h to state next. */
 static void advance(const Task *t, float *gates, int64_t k)
 {
     const Recurrent *c = t->c;
-    const gboolean reset = c->p->kind == HN_GRU && !c->p->linear_before_reset;
-    HnRnnCellGates with = { .clip = (float)c->p->clip };
-    if (reset)
-        multiply_states(t, gates, t->h, k, 0, 2);
-    for (int64_t p = 0; reset && p < c->panels; p++)
-        for (int64_t b = 0; b < t->n; b++) {
-            const int64_t at = b * c->units + p * HN_RNN_CELL;
-            c->ops->reset(&with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
-        }
-    if (c->by_r != NULL)
-        multiply_bytes(t, gates, k);
-    else
-        multiply_states(t, gates, reset ? t->more : t->h, k, reset ? 2 : 0, c->p->gates);
-    for (int64_t p = 0; p < c->panels; p++) {
-        for (int i = 0; hn_cpu_in(t->s, 7) != NULL && i < 3; i++)
-            with.peep[i] = t->peep + i * c->units + p * HN_RNN_CELL;
-        cells(t, gates, k, p, &with);
+    if (c->each == 1) { /* steps of less than a microsecond feel calls */
+        if (resets_first(c))
+            reset_range(t, gates, k, 0, c->panels);
+        if (c->by_r != NULL)
+            multiply_bytes(t, gates, k);
+        cell_range(t, gates, k, 0, c->panels);
+        return;
     }
+    Advance a = { t, gates, k };
+    if (resets_first(c))
+        hn_parallel_for(c->panels, c->each, reset_panels, &a);
+    hn_parallel_for(c->panels, c->each, cell_panels, &a);
 }
 
 /* Stores the output; the state of a sequence that has ended stays. */
@@ -519,6 +613,7 @@ static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *s
         t.w = (const float *)hn_pack_data(c->w, s, 1) + (c->few_w == NULL ? t.d * panel * c->inputs : 0);
         t.r = (const float *)hn_pack_data(c->r, s, 2) + (c->few_r == NULL ? t.d * panel * c->hidden : 0);
     }
+    t.with.clip = (float)c->p->clip;
     const int64_t state = MIN(c->batch, c->block) * c->units;
     t.gates = scratch;
     t.bias = t.gates + c->rows * c->width;
@@ -579,7 +674,10 @@ static gboolean recurrent_run(HnStep *s, GError **error)
         hn_rnn_int8_range(hn_cpu_data(&s->in[0]), hn_cpu_in(s, 0)->n, range);
         c->x_scale = hn_dynamic_step(range[0], range[1], &c->x_zero);
     }
-    hn_parallel_for(c->tasks, c->threads, run_tasks, s);
+    if (c->each > 1)
+        run_tasks(s, 0, 0, c->tasks);
+    else
+        hn_parallel_for(c->tasks, c->threads, run_tasks, s);
     return TRUE;
 }
 
