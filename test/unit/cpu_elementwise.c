@@ -2,8 +2,10 @@
  * Groups of element-wise nodes: what becomes one step, and that it gives what the nodes give one by one.
  */
 #include <math.h>
+#include <string.h>
 
 #include "cpu/core/post.h"
+#include "cpu/elementwise/short_rows.h"
 #include "run_model.h"
 
 /* The graph gives what ref gives, with so many steps that are no reorders; none of them on ref. */
@@ -43,13 +45,41 @@ static void test_sizes(void)
 static void test_broadcast(void)
 {
     static const char *const shapes[][2] = {
-        { "4,33", "33" },        { "4,33", "4,1" },     { "4,33", "1" },          { "4,33", "1,1" },
-        { "2,3,5,7", "3,1,1" },  { "2,3,5,7", "7" },    { "2,3,5,7", "2,1,5,1" }, { "2,3,5,7", "1,3,1,7" },
-        { "2,3,5,7", "5,7" },    { "3,1500", "3,1" },   { "3,1500", "1500" },     { "600,1000", "1000" },
-        { "600,1000", "600,1" }, { "5000,3", "3" },     { "5000,3", "5000,1" },   { "70000,2,4", "70000,1,4" },
-        { "2,64,513", "64,1" },  { "1,4,1", "4,1" },    { "9,1,4", "1,4" },       { "3,40,16", "40,1" },
-        { "3,40,16", "3,1,16" }, { "2,9,5,12", "5,1" }, { "2,9,5,12", "9,1,12" }, { "2,70,9", "2,1,1" },
-        { "2,70,9", "2,70,1" },  { "6,1,3", "1,50,1" },
+        { "4,33", "33" },
+        { "4,33", "4,1" },
+        { "4,33", "1" },
+        { "4,33", "1,1" },
+        { "2,3,5,7", "3,1,1" },
+        { "2,3,5,7", "7" },
+        { "2,3,5,7", "2,1,5,1" },
+        { "2,3,5,7", "1,3,1,7" },
+        { "2,3,5,7", "5,7" },
+        { "3,1500", "3,1" },
+        { "3,1500", "1500" },
+        { "600,1000", "1000" },
+        { "600,1000", "600,1" },
+        { "5000,3", "3" },
+        { "5000,3", "5000,1" },
+        { "70000,2,4", "70000,1,4" },
+        { "2,64,513", "64,1" },
+        { "1,4,1", "4,1" },
+        { "9,1,4", "1,4" },
+        { "3,40,16", "40,1" },
+        { "3,40,16", "3,1,16" },
+        { "2,9,5,12", "5,1" },
+        { "2,9,5,12", "9,1,12" },
+        { "2,70,9", "2,1,1" },
+        { "2,70,9", "2,70,1" },
+        { "6,1,3", "1,50,1" },
+        /* rows that tiles end with, and do not; the same rows for several tiles; vectors of each level */
+        { "3,128,16", "128,16" },
+        { "3,70,16", "70,16" },
+        { "3,70,16", "3,1,16" },
+        { "2,256,16", "2,1,16" },
+        { "3,128,8", "128,1" },
+        { "2,2,64,16", "2,1,64,16" },
+        { "2,300,4", "2,1,4" },
+        { "2,130,20", "130,20" },
     };
     for (guint i = 0; i < G_N_ELEMENTS(shapes); i++) {
         checkf(1,
@@ -78,6 +108,28 @@ static void test_broadcast(void)
     /* and a part of the group smaller than the rest is a step of its own */
     check(2, "opset 17 graph g(%x:f32[5,7], %w:f32[7]) -> (%y) { %1 = Exp(%w) %2 = Neg(%1) %3 = Mul(%x, %2) "
              "%y = Relu(%3) }");
+}
+
+/* Elements of each size, rows of all lengths up to two vectors and more; nothing is written behind the last one. */
+static void test_short_rows(void)
+{
+    enum { ROWS = 3, MOST = 40, STRIDE = MOST + 3 };
+    guint8 x[ROWS * STRIDE * 8], y[(ROWS * MOST + 64) * 8];
+    for (gsize i = 0; i < sizeof x; i++)
+        x[i] = (guint8)(i * 37 + i / 256);
+    for (gsize size = 1; size <= 8; size *= 2)
+        for (int n = 1; n <= MOST; n++)
+            for (int how = 0; how < 5; how++) {
+                const int step = how / 3, stride = how % 3 == 0 ? STRIDE : how % 3 == 1 ? n : 0;
+                memset(y, 0xa5, sizeof y);
+                hn_short_rows(y, x, size, ROWS, n, stride, step);
+                for (int r = 0; r < ROWS; r++)
+                    for (int k = 0; k < n; k++)
+                        g_assert_cmpmem(y + (gsize)(r * n + k) * size, size, x + (gsize)(r * stride + k * step) * size,
+                                        size);
+                for (gsize i = (gsize)(ROWS * n) * size; i < sizeof y; i++)
+                    g_assert_cmpint(y[i], ==, 0xa5);
+            }
 }
 
 static void test_truth(void)
@@ -339,6 +391,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/gelu", test_gelu);
     g_test_add_func("/region/sizes", test_sizes);
     g_test_add_func("/region/broadcast", test_broadcast);
+    g_test_add_func("/cpu/short-rows", test_short_rows);
     g_test_add_func("/region/truth", test_truth);
     g_test_add_func("/region/halves", test_halves);
     g_test_add_func("/region/functions", test_functions);
