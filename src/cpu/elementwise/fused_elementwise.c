@@ -300,11 +300,20 @@ static void stage_some(const Input *in, float *y, const char *x, int64_t stride,
             stage_row(in, y + i * n, x + (gsize)(i * stride) * in->size, n);
 }
 
+/* What an input's tile holds: rows along the last axis outside of them, from this element on. */
+typedef struct {
+    int64_t start, rows; /* rows 0: nothing that is known */
+} Held;
+
 /* `rows` whole rows from row `row` on: those along the last axis outside of them at a time. */
-static void stage_rows(const Fused *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows)
+static void stage_rows(const Fused *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows, Held *held)
 {
     const int last = r->ndim - 1;
     int64_t idx[HN_MAX_RANK], at = row_start(r, in, row, idx), some;
+    const gboolean one_axis = rows <= r->dims[last] - idx[last];
+    if (one_axis && held->rows >= rows && held->start == at)
+        return;
+    *held = (Held){ at, one_axis ? rows : 0 };
     for (int64_t i = 0; i < rows; i += some, y += some * r->n) {
         some = MIN(rows - i, r->dims[last] - idx[last]);
         stage_some(in, y, x + (gsize)at * in->size, in->strides[last], r->n, some);
@@ -339,7 +348,8 @@ static void stage_once(const Fused *r, const Input *in, float *y, const char *x)
 }
 
 /* Operands of tile t; the number of its elements. */
-static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, float *const *tile, gboolean first)
+static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, float *const *tile, Held *held,
+                       gboolean first)
 {
     const int64_t pieces = (r->n + TILE - 1) / TILE;
     const int64_t row = r->per > 0 ? t * r->per : t / pieces, col = r->per > 0 ? 0 : t % pieces * TILE;
@@ -362,7 +372,7 @@ static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, f
         else if (in->once)
             stage_once(r, in, tile[i], x);
         else if (some)
-            stage_rows(r, in, tile[i], x, row, rows);
+            stage_rows(r, in, tile[i], x, row, rows, &held[i]);
         else if (in->staged)
             stage_row(in, tile[i], x + (gsize)(row_start(r, in, row, idx) + in->step * col) * in->size, n);
         if (in->staged)
@@ -385,6 +395,7 @@ static void run_tiles(gpointer step, int thread, int64_t from, int64_t to)
     const Fused *r = s->state;
     float *scratch = s->scratch;
     float *at[OPERANDS], *tile[OPERANDS];
+    Held held[HN_GROUP_PORTS] = { 0 };
     int64_t used = r->n_tiles * thread;
     for (int i = 0; i < r->n_in; i++)
         tile[i] = r->in[i].staged ? scratch + r->room * used++ : NULL;
@@ -393,7 +404,7 @@ static void run_tiles(gpointer step, int thread, int64_t from, int64_t to)
     const gsize size = hn_dtype_size(r->type);
     char *z = hn_cpu_data(&s->out[0]);
     for (int64_t t = from; t < to; t++) {
-        const int64_t n = lay_out(r, s, t, at, tile, t == from);
+        const int64_t n = lay_out(r, s, t, at, tile, held, t == from);
         hn_elementwise_run(r->program, at, r->step, n);
         if (r->type != HN_F32) {
             const int64_t pieces = (r->n + TILE - 1) / TILE;
