@@ -8,8 +8,10 @@
  */
 #include "cpu/int8/int8_conv.h"
 
+#include <immintrin.h>
 #include <string.h>
 
+#include "cpu/core/cpu_level.h"
 #include "cpu/core/even_block.h"
 #include "cpu/int8/int8_gemm.h"
 #include "cpu/int8/int8_winograd.h"
@@ -79,7 +81,9 @@ static gboolean pays_in_blocks(const Conv *c, int64_t pixel)
 
 static void choose_source(Conv *c, const HnStep *s)
 {
-    c->pixel = c->planar && c->channels == 3 ? 4 : c->channels;
+    /* three bytes become four, which are a group, unless rows of three have fewer groups */
+    const gboolean fill = c->planar && c->channels == 3 && (3 * c->w.kernel + 3) / 4 >= c->w.kernel;
+    c->pixel = fill ? 4 : c->channels;
     c->product.blocks = hn_int8_has_blocks() && pays_in_blocks(c, c->pixel);
     const gboolean is_signed = hn_int8_input(s, hn_int8_inputs(s)->x)->dtype == HN_I8;
     const gboolean one = c->h.kernel == 1 && c->w.kernel == 1 && c->h.stride == 1 && c->w.stride == 1;
@@ -350,9 +354,38 @@ typedef struct {
     int64_t x_pitch; /* bytes from pixel to pixel */
 } Run;
 
-static void interleave(uint8_t *restrict to, const uint8_t *restrict from, int64_t plane, int64_t planes, int64_t n)
+#define LOAD16(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define STORE16(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
+
+/* Bytes of three planes in turns, 16 of each at a time; returns how many of each. */
+__attribute__((target("avx2"))) static int64_t interleave_three(uint8_t *to, const uint8_t *from, int64_t plane,
+                                                                int64_t n)
 {
-    if (planes == 3) { /* filled up to 4 */
+    __m128i turn[3][3]; /* [16 bytes of the result][plane]: which byte comes there; those of others are 0 */
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 3; p++) {
+            int8_t at[16];
+            for (int i = 0; i < 16; i++)
+                at[i] = (int8_t)((16 * k + i) % 3 == p ? (16 * k + i) / 3 : -1);
+            turn[k][p] = LOAD16(at);
+        }
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16, to += 48) {
+        const __m128i a = LOAD16(from + i), b = LOAD16(from + plane + i), c = LOAD16(from + 2 * plane + i);
+        for (int k = 0; k < 3; k++) {
+            const __m128i ab = _mm_or_si128(_mm_shuffle_epi8(a, turn[k][0]), _mm_shuffle_epi8(b, turn[k][1]));
+            STORE16(to + 16 * k, _mm_or_si128(ab, _mm_shuffle_epi8(c, turn[k][2])));
+        }
+    }
+    return i;
+}
+
+/* Bytes of planes in turns; three are filled up to `size` ones. */
+static void interleave(uint8_t *restrict to, const uint8_t *restrict from, int64_t plane, int64_t planes, int64_t n,
+                       int64_t size)
+{
+    int64_t first = 0;
+    if (size == 4 && planes == 3) {
         const uint8_t *restrict second = from + plane, *restrict third = second + plane;
         for (int64_t i = 0; i < n; i++) {
             const uint32_t v = from[i] | (uint32_t)second[i] << 8 | (uint32_t)third[i] << 16;
@@ -360,8 +393,10 @@ static void interleave(uint8_t *restrict to, const uint8_t *restrict from, int64
         }
         return;
     }
+    if (planes == 3 && hn_cpu_level() > 0)
+        first = interleave_three(to, from, plane, n);
     for (int64_t p = 0; p < planes; p++)
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = first; i < n; i++)
             to[i * planes + p] = from[p * plane + i];
 }
 
@@ -379,7 +414,7 @@ static void copy_line(const Run *r, uint8_t *to, int64_t image, int64_t ih, int6
     to += lo * size;
     if (c->planar) {
         const int64_t plane = c->h.in * c->w.in;
-        interleave(to, r->x + image * c->channels * plane + ih * c->w.in + iw + lo, plane, c->channels, hi - lo);
+        interleave(to, r->x + image * c->channels * plane + ih * c->w.in + iw + lo, plane, c->channels, hi - lo, size);
         if (flip != 0)
             hn_int8_flip(to, to, flip, (hi - lo) * size);
         return;
