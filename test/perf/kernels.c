@@ -41,6 +41,8 @@ static const Conv convs[] = {
     { "ultraface/depthwise", 1, 32, 120, 160, 32, 3, 2, 1, 1, 32, "relu" },
     { "fastestdet/first", 1, 3, 352, 352, 24, 3, 2, 1, 1, 1, "relu" },
     { "fastestdet/1x1-24", 1, 24, 88, 88, 24, 1, 1, 0, 1, 1, "relu" },
+    { "regnet/1x1-32-24", 1, 32, 112, 112, 24, 1, 1, 0, 1, 1, "relu" },
+    { "patches/4x4-3-24", 1, 3, 224, 224, 24, 4, 4, 0, 1, 1, "" },
     { "fastestdet/1x1-96", 1, 96, 22, 22, 96, 1, 1, 0, 1, 1, "relu" },
     { "fastestdet/spp", 1, 336, 22, 22, 96, 1, 1, 0, 1, 1, "relu" },
     { "fastestdet/depthwise", 1, 48, 44, 44, 48, 3, 1, 1, 1, 48, "relu" },

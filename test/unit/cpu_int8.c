@@ -172,11 +172,12 @@ static void test_depthwise_windows(void)
         { 17, 40, 9, 2, 3, "pads=[0,1,30,1] dilations=[30,1]" },
     };
     static const char *const fills[] = { "-128,127", "-128,-128", "127,127" };
+    static const char *const zeros[] = { "u8={3}", "i8={-7}", "u8={0}", "i8={0}" };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
-        for (int k = 0; k < 6; k++) {
+        for (int k = 0; k < 12; k++) {
             const int c = cases[i].c;
             const char *x = k % 2 == 0 ? "u8" : "i8", *xz = k % 2 == 0 ? "255" : "-128";
-            const char *yz = k / 3 == 0 ? "u8={3}" : "i8={-7}", *fill = fills[k % 3];
+            const char *yz = zeros[k / 3], *fill = fills[k % 3];
             g_autofree char *conv = g_strdup_printf("group=%d %s", c, cases[i].attrs);
             g_autofree char *text = g_strdup_printf(
                 "opset 17 graph g(%%x:%s[2,%d,%d,%d]) -> (%%y, %%z) { %%y = QLinearConv(%%x, xs:f32={0.0078125}, "

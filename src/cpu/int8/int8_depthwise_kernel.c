@@ -8,6 +8,7 @@
 void hn_int8_depth_end(HnInt8DepthKernel *t, const HnInt8Out *o)
 {
     t->dtype = o->dtype;
+    t->plain = hn_int8_only_saturates(o);
     t->zero = (uint16_t)o->zero * 0x10001u;
     t->lo = (uint8_t)((int)o->lo + o->zero) * 0x1010101u;
     t->hi = (uint8_t)((int)o->hi + o->zero) * 0x1010101u;

@@ -28,6 +28,7 @@ typedef struct {
     const int32_t *begin;             /* [blocks][channels of a block], as are the two below */
     const float *scale, *shift;       /* shift NULL: nothing */
     HnDtype dtype;                    /* of results */
+    gboolean plain;                   /* the zero point is 0, the limits are those of the type */
     uint32_t zero, lo, hi; /* of 16 bits, twice; of bytes, four times: what results are added to and limited to */
     uint8_t *y;
     int64_t y_pitch; /* bytes from output to output */

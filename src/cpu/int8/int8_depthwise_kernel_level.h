@@ -149,10 +149,15 @@ INLINE HN_TARGET_quad void tile_end_quad(const HnInt8DepthKernel *t, int64_t blo
         HN_UNROLL
         for (int j = 0; j < 4; j++)
             v[j] = i + j < n ? scaled_quad(t, block, sum[i + j]) : v[j - 1];
-        const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
-        const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-        const __m512i all = is_signed ? _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), lo), hi)
-                                      : _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), lo), hi);
+        __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]), all;
+        if (t->plain) {
+            all = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+        } else {
+            a = _mm512_adds_epi16(a, zero);
+            b = _mm512_adds_epi16(b, zero);
+            all = is_signed ? _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), lo), hi)
+                            : _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), lo), hi);
+        }
         const __m512i turned = _mm512_permutexvar_epi32(in_order, all);
         _mm_storeu_si128((__m128i *)(void *)y, _mm512_castsi512_si128(turned));
         if (n - i > 1)

@@ -345,12 +345,6 @@ static void finish_plain(const HnInt8Out *o, void *y, int64_t pitch, const int32
     any_rows(o, y, pitch, c, PLAIN_COLS, rows, cols, col);
 }
 
-/* Are the bytes' limits those of their type, the zero point 0? */
-static gboolean only_saturates(const HnInt8Out *o)
-{
-    return o->zero == 0 && (o->dtype == HN_U8 ? o->lo <= 0 && o->hi >= 255 : o->lo <= -128 && o->hi >= 127);
-}
-
 /* 8 sums as rounded numbers of steps */
 AVX2 INLINE __m256i steps_avx2(const int32_t *c, __m256 scale, __m256 shift, gboolean shifted)
 {
@@ -373,7 +367,7 @@ INLINE void store_bytes(uint8_t *y, const uint8_t *from, int n)
 AVX2 INLINE void finish_bytes_avx2(const HnInt8Out *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,
                                    const int cols, int64_t col)
 {
-    const gboolean shifted = o->shift != NULL, plain = only_saturates(o);
+    const gboolean shifted = o->shift != NULL, plain = hn_int8_only_saturates(o);
     const __m256 scale0 = _mm256_loadu_ps(o->scale + col), scale1 = _mm256_loadu_ps(o->scale + col + 8);
     const __m256 shift0 = shifted ? _mm256_loadu_ps(o->shift + col) : scale0;
     const __m256 shift1 = shifted ? _mm256_loadu_ps(o->shift + col + 8) : scale1;
@@ -458,7 +452,7 @@ AVX512 INLINE __m512i bytes_of(__m512i low, __m512i high, gboolean is_signed)
         const __m512 shift0 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col) : none;                              \
         const __m512 shift1 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col + 16) : none;                         \
         const __mmask32 mask = cols == 32 ? ~(__mmask32)0 : ((__mmask32)1 << cols) - 1;                               \
-        const gboolean is_signed = o->dtype == HN_I8, plain = only_saturates(o);                                      \
+        const gboolean is_signed = o->dtype == HN_I8, plain = hn_int8_only_saturates(o);                              \
         LOAD if (cols <= 16)                                                                                          \
         {                                                                                                             \
             const int32_t *const end = c + (rows - 1) * HN_INT8_MAX_COLS;                                             \

@@ -97,6 +97,12 @@ typedef struct {
     const HnInt8Lut *map; /* what is known about the table; NULL: nothing */
 } HnInt8Out;
 
+/* The bytes' limits are those of their type, the zero point is 0: saturation limits them. */
+static inline gboolean hn_int8_only_saturates(const HnInt8Out *o)
+{
+    return o->zero == 0 && (o->dtype == HN_U8 ? o->lo <= 0 && o->hi >= 255 : o->lo <= -128 && o->hi >= 127);
+}
+
 /* rows x cols of sums, hn_int8_cols() apart, from column `col` on, to y with `pitch` elements from row to row. */
 void hn_int8_finish(const HnInt8Out *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols, int64_t col);
 

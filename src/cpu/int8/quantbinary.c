@@ -46,17 +46,19 @@ typedef struct {
 
 /* 16 elements, as whole numbers of steps */
 AVX512 INLINE __m512i wide_steps(const WidePair *w, __m128i x, __m128i b, __m512 c, const gboolean bytes,
-                                 const gboolean product)
+                                 const gboolean product, const gboolean easy)
 {
-    const __m512 a = numbers_of(_mm_xor_si128(x, w->x_flip), w->by, w->plus);
+    const __m512 a = numbers_of(easy ? x : _mm_xor_si128(x, w->x_flip), w->by, w->plus);
     if (bytes)
-        c = numbers_of(_mm_xor_si128(b, w->b_flip), w->b_by, w->b_plus);
+        c = numbers_of(easy ? b : _mm_xor_si128(b, w->b_flip), w->b_by, w->b_plus);
     const __m512 sum = product ? _mm512_mul_ps(a, c) : _mm512_add_ps(a, c);
+    if (easy) /* packing limits them */
+        return _mm512_cvtps_epi32(sum);
     return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(sum, w->lo), w->hi)); /* of NaN the second operand */
 }
 
 AVX512 INLINE void wide_rows(const HnPairRows *r, const HnPairRow *p, const HnPairRow *q, const gboolean bytes,
-                             const gboolean one, const gboolean product)
+                             const gboolean one, const gboolean product, const gboolean easy)
 {
     const WidePair w = { .by = _mm512_set1_ps(p->by),
                          .plus = _mm512_set1_ps(p->plus),
@@ -82,18 +84,18 @@ AVX512 INLINE void wide_rows(const HnPairRows *r, const HnPairRow *p, const HnPa
                 const int64_t at = i + 16 * j;
                 v[j] = wide_steps(&w, _mm_loadu_si128((const __m128i *)(const void *)(x + at)),
                                   bytes ? _mm_loadu_si128((const __m128i *)(const void *)(b + at)) : none,
-                                  bytes || one ? same : _mm512_loadu_ps(r->other + at), bytes, product);
+                                  bytes || one ? same : _mm512_loadu_ps(r->other + at), bytes, product, easy);
             }
-            const __m512i low = _mm512_add_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
-            const __m512i high = _mm512_add_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+            const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+            const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
             const __m512i all = _mm512_permutexvar_epi32(in_order, _mm512_packus_epi16(low, high));
-            _mm512_storeu_si512(y + i, _mm512_xor_si512(all, y_flip));
+            _mm512_storeu_si512(y + i, easy ? all : _mm512_xor_si512(all, y_flip));
         }
         for (; i < r->n; i += 16) {
             const __mmask16 mask = (__mmask16)(r->n - i >= 16 ? 0xffff : (1u << (r->n - i)) - 1);
             const __m512i v =
                 wide_steps(&w, _mm_maskz_loadu_epi8(mask, x + i), bytes ? _mm_maskz_loadu_epi8(mask, b + i) : none,
-                           bytes || one ? same : _mm512_maskz_loadu_ps(mask, r->other + i), bytes, product);
+                           bytes || one ? same : _mm512_maskz_loadu_ps(mask, r->other + i), bytes, product, FALSE);
             const __m128i some = _mm512_cvtepi32_epi8(_mm512_add_epi32(v, zeros));
             _mm_mask_storeu_epi8(y + i, mask, _mm_xor_si128(some, _mm512_castsi512_si128(y_flip)));
         }
@@ -103,12 +105,16 @@ AVX512 INLINE void wide_rows(const HnPairRows *r, const HnPairRow *p, const HnPa
 #define DEFINE_WIDE(name, product)                                                       \
     AVX512 static void name(const HnPairRows *r, const HnPairRow *p, const HnPairRow *q) \
     {                                                                                    \
-        if (r->b != NULL)                                                                \
-            wide_rows(r, p, q, TRUE, FALSE, product);                                    \
+        if (r->b != NULL && p->easy)                                                     \
+            wide_rows(r, p, q, TRUE, FALSE, product, TRUE);                              \
+        else if (r->b != NULL)                                                           \
+            wide_rows(r, p, q, TRUE, FALSE, product, FALSE);                             \
         else if (r->one)                                                                 \
-            wide_rows(r, p, q, FALSE, TRUE, product);                                    \
+            wide_rows(r, p, q, FALSE, TRUE, product, FALSE);                             \
+        else if (p->easy)                                                                \
+            wide_rows(r, p, q, FALSE, FALSE, product, TRUE);                             \
         else                                                                             \
-            wide_rows(r, p, q, FALSE, FALSE, product);                                   \
+            wide_rows(r, p, q, FALSE, FALSE, product, FALSE);                            \
     }
 DEFINE_WIDE(wide_sums, FALSE)
 DEFINE_WIDE(wide_products, TRUE)
@@ -188,6 +194,7 @@ DEFINE_ROWS(few_products, product_bytes_avx2, TRUE)
  */
 
 #define PIECE 512 /* numbers at a time */
+#define LARGE 1e9 /* a number of steps below this fits into 32 bits */
 
 typedef struct {
     HnPairRow a, b; /* b: by, plus and x_flip */
@@ -334,9 +341,13 @@ static void set_rows(Pair *p, const HnStep *s)
     if (y->dtype != HN_F32)
         bound = hn_quant_bounds(&within, y->dtype, ys, yz);
     p->a = (HnPairRow){
-        k.a_by, k.a_plus, bound.lo, bound.hi, yz + (y_signed ? 128 : 0), a_signed ? 128 : 0, y_signed ? 128 : 0
+        k.a_by, k.a_plus, bound.lo, bound.hi, yz + (y_signed ? 128 : 0), a_signed ? 128 : 0, y_signed ? 128 : 0, FALSE
     };
     p->b = (HnPairRow){ .by = k.b_by, .plus = k.b_plus, .x_flip = b_signed ? 128 : 0 };
+    const double a_most = 255 * fabs(k.a_by) + fabs(k.a_plus), b_most = 255 * fabs(k.b_by) + fabs(k.b_plus);
+    const gboolean limits_of_type = y->dtype == HN_U8 && bound.lo + yz <= 0 && bound.hi + yz >= 255;
+    p->a.easy = !a_signed && !b_signed && !p->f32_b && limits_of_type &&
+                (p->product ? a_most * b_most : a_most + b_most) < LARGE;
 }
 
 static gboolean pair_prepare(HnStep *s, GError **error)

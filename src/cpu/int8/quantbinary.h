@@ -9,6 +9,8 @@ typedef struct {
     float by, plus, lo, hi;
     int zero;
     uint8_t x_flip, y_flip;
+    int easy; /* unsigned bytes with unsigned bytes, whose sums or products fit into 32 bits and are limited by y alone
+               */
 } HnPairRow;
 
 /* Rows of n bytes, which are so far apart. b: bytes, or NULL and `other` holds numbers of steps: of all elements of
