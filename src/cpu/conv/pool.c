@@ -28,6 +28,7 @@ typedef struct {
     int64_t most_rows, most_columns; /* of a window inside the source */
     struct {
         int64_t first, n; /* taps inside the source: position of the first, how many */
+        int64_t alike;    /* columns from here on with the same taps of their windows */
     } * column;           /* for each output column */
     float *share;         /* the column's part in the factor of a mean */
     int64_t spans;        /* cpu.pool_last, global: parts of the channels that are computed one by one */
@@ -114,6 +115,13 @@ static const char *reject_any(const HnStep *s)
     return hn_cpu_reject_f32(s);
 }
 
+/* Does the window of column o + 1 hold the same taps as that of column o, one stride further on? */
+static gboolean follows(const Pool *p, int64_t o)
+{
+    return p->column[o + 1].n == p->column[o].n && p->share[o + 1] == p->share[o] &&
+           p->column[o + 1].first == p->column[o].first + p->axis[2].stride;
+}
+
 /* s->state for vectors along `channels` elements. */
 static gboolean pool_new(HnStep *s, int64_t channels, GError **error)
 {
@@ -141,6 +149,8 @@ static gboolean pool_new(HnStep *s, int64_t channels, GError **error)
             p->column[o].n = taps_of(w, o, &p->column[o].first);
             p->share[o] = p->mean ? share(divisor(p, w, o)) : 1;
         }
+        for (int64_t o = w->out - 1; o >= 0; o--)
+            p->column[o].alike = o + 1 < w->out && follows(p, o) ? p->column[o + 1].alike + 1 : 1;
     }
     p->threads = hn_cpu_threads_for(s, 4 * flops);
     return TRUE;
@@ -234,22 +244,20 @@ static void last_part(gpointer step, int thread, int64_t lo, int64_t hi)
         const float outer = p->mean ? share(divisor(p, a, depth) * divisor(p, h, height)) : 1;
         if (p->joined) {
             if (xp == channels)
-                p->fns->of(join, row, rows, w->in * channels, 1);
-            for (int64_t c = 0; xp != channels && c < w->in; c++) {
-                p->fns->of(join + c * channels, row, rows, channels, 1);
-                for (int64_t k = 0; k < rows; k++)
-                    row[k] += xp;
-            }
+                p->fns->of(join, 0, row, rows, 0, w->in * channels, 1, 1);
+            else
+                p->fns->of(join, channels, row, rows, xp, channels, w->in, 1);
             row[0] = join;
             rows = 1;
             pitch = channels;
         }
-        for (int64_t o = 0; o < w->out; o++, y += yp) {
+        for (int64_t o = 0, some; o < w->out; o += some, y += some * yp) {
             int64_t taps = 0;
+            some = p->column[o].alike;
             for (int64_t k = 0; k < rows; k++)
                 for (int64_t j = 0; j < p->column[o].n; j++)
                     tap[taps++] = row[k] + (p->column[o].first + j * w->dilation) * pitch;
-            p->fns->of(y, tap, taps, channels, outer * p->share[o]);
+            p->fns->of(y, yp, tap, taps, w->stride * pitch, channels, some, outer * p->share[o]);
         }
     }
 }
@@ -340,7 +348,7 @@ static void plain_part(gpointer step, int thread, int64_t lo, int64_t hi)
         for (int64_t o = 0; o < h->out; o++) {
             const float *x = (const float *)hn_cpu_data(&s->in[0]) + c * h->in * w->in;
             float *y = (float *)hn_cpu_data(&s->out[0]) + (c * h->out + o) * w->out;
-            p->fns->of(join + lead, row, find_rows(p, row, x, 1, 0, o), w->in, 1);
+            p->fns->of(join + lead, 0, row, find_rows(p, row, x, 1, 0, o), 0, w->in, 1, 1);
             p->fns->columns(y, join + skip, w->out, w->stride, w->kernel, w->dilation);
             if (!p->mean)
                 continue;

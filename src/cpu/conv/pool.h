@@ -8,8 +8,10 @@
 #define HN_POOL_SPAN 256 /* channels of a global pool that a thread takes at a time, at most */
 
 typedef struct {
-    /* `count` results side by side, each of n elements from[k][c], times scale (sums) */
-    void (*of)(float *y, const float *const *from, int64_t n, int64_t count, float scale);
+    /* of `pixels` that lie y_step apart, `count` results side by side, each of n elements from[k][i * x_step + c] of
+     * pixel i, times scale (sums) */
+    void (*of)(float *y, int64_t y_step, const float *const *from, int64_t n, int64_t x_step, int64_t count,
+               int64_t pixels, float scale);
     /* the same of x[k * pitch + c] */
     void (*pixels)(float *y, const float *x, int64_t pitch, int64_t n, int64_t count, float scale);
     /* one result of n elements */

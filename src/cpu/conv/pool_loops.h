@@ -39,28 +39,42 @@
 #define SAME(v) v
 #define SCALED(v) HN_VMUL(v, by)
 
-/* Elements from[k][c] of n rows. */
-static HN_TARGET void HN_V(most_of)(float *y, const float *const *from, int64_t n, int64_t count, float scale)
+/* Elements from[k][at + c] of n rows. */
+INLINE void HN_V(most_at)(float *y, const float *const *from, int64_t n, int64_t at, int64_t count)
 {
-    (void)scale;
-    RESULTS(n, from[k], -INFINITY, HN_VMAX, SAME)
+    RESULTS(n, from[k] + at, -INFINITY, HN_VMAX, SAME)
     for (; c < count; c++) {
         y[c] = -INFINITY;
         for (int64_t k = 0; k < n; k++)
-            y[c] = from[k][c] > y[c] ? from[k][c] : y[c];
+            y[c] = from[k][at + c] > y[c] ? from[k][at + c] : y[c];
     }
 }
 
-static HN_TARGET void HN_V(sum_of)(float *y, const float *const *from, int64_t n, int64_t count, float scale)
+static HN_TARGET void HN_V(most_of)(float *y, int64_t y_step, const float *const *from, int64_t n, int64_t x_step,
+                                    int64_t count, int64_t pixels, float scale)
+{
+    (void)scale;
+    for (int64_t i = 0; i < pixels; i++)
+        HN_V(most_at)(y + i * y_step, from, n, i * x_step, count);
+}
+
+INLINE void HN_V(sum_at)(float *y, const float *const *from, int64_t n, int64_t at, int64_t count, float scale)
 {
     const HN_VEC by = HN_VSET(scale);
-    RESULTS(n, from[k], 0, HN_VADD, SCALED)
+    RESULTS(n, from[k] + at, 0, HN_VADD, SCALED)
     for (; c < count; c++) {
         float sum = 0;
         for (int64_t k = 0; k < n; k++)
-            sum += from[k][c];
+            sum += from[k][at + c];
         y[c] = sum * scale;
     }
+}
+
+static HN_TARGET void HN_V(sum_of)(float *y, int64_t y_step, const float *const *from, int64_t n, int64_t x_step,
+                                   int64_t count, int64_t pixels, float scale)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        HN_V(sum_at)(y + i * y_step, from, n, i * x_step, count, scale);
 }
 
 /* Elements x[k * pitch + c] of n pixels. */
