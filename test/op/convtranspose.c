@@ -30,6 +30,10 @@ static const HnCase convtranspose[] = {
     { "f32[2,6,5,7] f32[6,17,3,4]", "group=2 strides=[3,2] dilations=[2,2] pads=[1,2,0,1]" },
     /* few output channels: sums that overlap, that are cut off, that leave results alone */
     { "f32[2,40,150] !f32[40,1,64] f32[1]", "strides=[16] pads=[48,40]", .rtol = 1e-4, .atol = 1e-4 },
+    /* taps that lie side by side in the result */
+    { "f32[2,24,9,13] !f32[24,1,2,2] f32[1]", "strides=[2,2]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,24,5,7] !f32[24,2,3,3]", "strides=[3,3] output_padding=[1,2]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,24,5,7] !f32[24,1,3,2]", "strides=[1,2] pads=[1,1,0,0]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[1,70,330] !f32[70,3,40]", "strides=[8] dilations=[3] output_padding=[7]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[1,64,200] !f32[64,1,5]", "strides=[9] output_padding=[8]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[2,48,21,19] !f32[48,3,4,4] f32[3]", "strides=[2,2] pads=[1,1,1,1]", .rtol = 1e-4, .atol = 1e-4 },

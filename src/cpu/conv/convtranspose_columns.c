@@ -141,14 +141,33 @@ static void add_row(const HnWindowAxis *a, const Range *r, const float *column, 
             y[at + k * d] += column[k];
 }
 
+typedef float Pair __attribute__((vector_size(8), aligned(4), may_alias));
+
+/* Rows of as many taps as the stride, which lie side by side in the result: all of n pixels in one run. */
+static void add_runs(const float *restrict column, int64_t pitch, float *restrict y, int64_t taps, int64_t n)
+{
+    if (taps == 2) {
+        for (int64_t j = 0; j < n; j++)
+            *(Pair *)(y + 2 * j) += *(const Pair *)(column + j * pitch);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < taps; k++)
+            y[j * taps + k] += column[j * pitch + k];
+}
+
 /* Rows of few taps of n pixels of a source row, the first of which is at position i: tap by tap, the last one first, so
  * that a result's sum is in the order of pixels still. */
 static void add_taps(const Columns *c, const Range *r, const float *column, float *restrict y, int64_t i, int64_t n)
 {
     const HnWindowAxis *w = &c->axis[W];
-    const int64_t stride = w->stride, pitch = c->columns;
+    const int64_t stride = w->stride, pitch = c->columns, start = i * stride - w->pad;
+    if (w->kernel == stride && w->dilation == 1 && start >= r->lo && start + n * stride <= r->hi) {
+        add_runs(column, pitch, y + start, stride, n);
+        return;
+    }
     for (int64_t k = w->kernel; k-- > 0;) {
-        const int64_t at = i * stride - w->pad + k * w->dilation; /* of the first pixel */
+        const int64_t at = start + k * w->dilation; /* of the first pixel */
         const int64_t from = at < r->lo ? (r->lo - at + stride - 1) / stride : 0;
         const int64_t to = at < r->hi ? MIN(n, (r->hi - at + stride - 1) / stride) : 0;
         const float *restrict x = column + k;
