@@ -11,6 +11,12 @@ static const HnCase softmax[] = {
     { "i32[3]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
     { "f32[2,5,130]", "axis=1" }, /* more columns than are taken at a time */
     { "f32[3,77]@-90:90", NULL },
+    { "f32[7,196]@-40:40", NULL, .rtol = 8e-6, .atol = 1e-38 }, /* of 80 below the largest, 24 bits */
+    { "f32[1,20]={0,0,0,0,-inf,0,0,0,0,-200,0,0,0,0,-inf,0,0,0,0,-inf}", NULL,
+      "f32[1,20]={0.0625,0.0625,0.0625,0.0625,0,0.0625,0.0625,0.0625,0.0625,0,0.0625,0.0625,0.0625,0.0625,0,0.0625,"
+      "0.0625,0.0625,0.0625,0}" },
+    { "f32[1,17]={0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,nan}", NULL,
+      "f32[1,17]={nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan,nan}" },
     /* rows that threads of a warp hold, those of a block, and longer ones */
     { "f32[520,130]@-90:90", NULL },
     { "f32[515,258]", NULL },

@@ -26,13 +26,45 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp_parts
     return HN_VFMA(HN_VMUL(p, r), r, r) + HN_VSET(1);
 }
 
+#if HN_LANES == 16
+/* e^v is the result * 2^k of the whole number k below v / ln2, whose product with ln2's first part is exact. */
+static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp_rest)(HN_VEC v, HN_VEC *k)
+{
+    const HN_VEC t = HN_VMUL(v, HN_VSET(1.44269504f));
+    *k = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const HN_VEC r = HN_VFMA(*k, HN_VSET(1.90465421e-9f), HN_VFNMA(*k, HN_VSET(0.693147182f), v));
+    HN_VEC p = HN_VFMA(HN_VSET(0.0116693731f), r, HN_VSET(0.0390626378f));
+    p = HN_VFMA(p, r, HN_VSET(0.167554915f));
+    p = HN_VFMA(p, r, HN_VSET(0.499870837f));
+    p = HN_VFMA(p, r, HN_VSET(1.00000596f));
+    return HN_VFMA(p, r, HN_VSET(1));
+}
+
+/* e^v: beyond these bounds it is 0 or infinity. */
+static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp)(HN_VEC v)
+{
+    HN_VEC k;
+    const HN_VEC p = HN_V(vec_exp_rest)(HN_VMAX(HN_VSET(-104.5f), HN_VMIN(HN_VSET(89.5f), v)), &k);
+    return _mm512_scalef_ps(p, k);
+}
+#endif
+
 /* e^v for v <= 0, and 0 where that is next to nothing */
+#if HN_LANES == 16
+static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp_share)(HN_VEC v)
+{
+    HN_VEC k;
+    const HN_VEC p = HN_V(vec_exp_rest)(v, &k);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(v, HN_VSET(-87.3f), _CMP_NLT_UQ), p, k);
+}
+#else
 static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp_share)(HN_VEC v)
 {
     HN_VEC scale;
     const HN_VEC p = HN_V(vec_exp_parts)(HN_VMAX(HN_VSET(-88.2f), v), &scale);
     return HN_VMUL(p, scale);
 }
+#endif
 
 /* 1 + e^-v, by which 1 is divided for sigmoid and swish */
 static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_logistic)(HN_VEC v)

@@ -32,7 +32,9 @@ DEFINE_FN(do_cosh, coshf(v))
 DEFINE_FN(do_cube, v *v *v)
 DEFINE_FN(do_elu, v >= 0 ? v : a * HN_V(expm1_negative)(v))
 DEFINE_FN(do_erf, HN_V(erf)(v))
+#if HN_LANES != 16
 DEFINE_FN(do_exp, HN_V(exp)(v))
+#endif
 DEFINE_FN(do_floor, floorf(v))
 DEFINE_FN(do_hardsigmoid, LIMITED(a *v + b, 0.0f, 1.0f))
 DEFINE_FN(do_hardswish, v *LIMITED(v *(1.0f / 6) + 0.5f, 0.0f, 1.0f))
@@ -73,6 +75,9 @@ DEFINE_FN(do_thresholdedrelu, v > a ? v : v != v ? v : 0.0f)
         }                                                                                   \
     }
 
+#if HN_LANES == 16
+DEFINE_VEC(do_exp, HN_V(vec_exp)(v))
+#endif
 DEFINE_VEC(do_gelu, HN_V(vec_gelu)(v))
 DEFINE_VEC(do_gelu_tanh, HN_V(vec_gelu_tanh)(v))
 DEFINE_VEC(do_sigmoid, HN_VSET(1) / HN_V(vec_logistic)(v))

@@ -195,14 +195,29 @@ static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
 static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
 {
     const HN_VEC less = HN_VSET(max);
+    HN_VEC a = HN_VSET(0), b = a;
     int64_t i = 0;
-    for (; i + HN_LANES <= n; i += HN_LANES)
-        HN_VSTORE(y + i, HN_V(vec_exp_share)(HN_VLOAD(x + i) - less));
-    if (i < n) {
-        const HN_VEC last = HN_V(vec_exp_share)(HN_VLOAD_N(x + i, (int)(n - i)) - less);
-        HN_VSTORE_N(y + i, last, (int)(n - i));
+    for (; i + 2 * HN_LANES <= n; i += 2 * HN_LANES) {
+        const HN_VEC u = HN_V(vec_exp_share)(HN_VLOAD(x + i) - less);
+        const HN_VEC v = HN_V(vec_exp_share)(HN_VLOAD(x + i + HN_LANES) - less);
+        HN_VSTORE(y + i, u);
+        HN_VSTORE(y + i + HN_LANES, v);
+        a = HN_VADD(a, u);
+        b = HN_VADD(b, v);
     }
-    return HN_V(row_sum)(y, n);
+    if (i + HN_LANES <= n) {
+        const HN_VEC u = HN_V(vec_exp_share)(HN_VLOAD(x + i) - less);
+        HN_VSTORE(y + i, u);
+        a = HN_VADD(a, u);
+        i += HN_LANES;
+    }
+    if (i < n) {
+        const int tail = (int)(n - i);
+        const HN_VEC v = HN_VFIRST(HN_V(vec_exp_share)(HN_VLOAD_N(x + i, tail) - less), tail);
+        HN_VSTORE_N(y + i, v, tail);
+        b = HN_VADD(b, v);
+    }
+    return HN_VSUM(HN_VADD(a, b));
 }
 
 /* The sum alone */
@@ -220,9 +235,8 @@ static HN_TARGET float HN_V(row_exp_sum)(const float *x, int64_t n, float max)
         i += HN_LANES;
     }
     if (i < n) {
-        float rest[HN_LANES];
-        HN_VSTORE(rest, HN_V(vec_exp_share)(HN_VLOAD_N(x + i, (int)(n - i)) - less));
-        b = b + HN_VLOAD_N(rest, (int)(n - i));
+        const int tail = (int)(n - i);
+        b = b + HN_VFIRST(HN_V(vec_exp_share)(HN_VLOAD_N(x + i, tail) - less), tail);
     }
     return HN_VSUM(a + b);
 }
