@@ -5,6 +5,7 @@
 
 #include "cpu/core/epilogue.h"
 #include "cpu/conv/conv_small.h"
+#include "cpu/conv/conv_few.h"
 #include "cpu/conv/conv_gemm.h"
 #include "cpu/conv/conv_planar.h"
 #include "cpu/core/cpu_kernel.h"
@@ -143,7 +144,14 @@ static const HnKernel conv_onednn = {
     .fuses = hn_epilogue_conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = {
-    &hn_cpu_dft_conv, &hn_cpu_depthwise,   &hn_cpu_conv_group, &hn_cpu_sparse_conv, &hn_cpu_conv_small,
-    &hn_cpu_winograd, &hn_cpu_conv_planar, &hn_cpu_conv_gemm,  &conv_onednn,        NULL
-};
+const HnKernel *const hn_cpu_conv[] = { &hn_cpu_dft_conv,
+                                        &hn_cpu_depthwise,
+                                        &hn_cpu_conv_group,
+                                        &hn_cpu_sparse_conv,
+                                        &hn_cpu_conv_small,
+                                        &hn_cpu_winograd,
+                                        &hn_cpu_conv_few,
+                                        &hn_cpu_conv_planar,
+                                        &hn_cpu_conv_gemm,
+                                        &conv_onednn,
+                                        NULL };

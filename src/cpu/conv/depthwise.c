@@ -156,13 +156,8 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
     Depthwise *d = s->state;
     const HnTensor *w = hn_cpu_in(s, 1), *b = d->bias_read ? NULL : hn_cpu_in(s, 2);
     for (int64_t c = 0; c < d->channels; c++) {
-        double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
-        for (int k = 0; k < d->folded; k++) {
-            const HnEpilogueOp *op = &d->epilogue.op[k];
-            const double by = op->scale != NULL ? (double)op->scale[c] : 1;
-            scale *= by;
-            shift = shift * by + (double)op->shift[c];
-        }
+        double scale, shift = b != NULL ? (double)element(b, c) : 0;
+        hn_epilogue_constants(&d->epilogue, d->folded, c, &scale, &shift);
         d->bias[c] = (float)shift;
         for (int64_t k = 0; k < d->each * d->taps; k++) {
             const int64_t t = k % d->taps;

@@ -356,13 +356,8 @@ static void read_constants(const HnStep *s, G_GNUC_UNUSED gpointer data)
     const Winograd *c = s->state;
     const HnTensor *b = hn_cpu_in(s, 2);
     for (int64_t i = 0; i < c->plan.out_channels; i++) {
-        double scale = 1, shift = b != NULL ? hn_tensor_get_f64(b, i) : 0;
-        for (int j = 0; j < c->constants; j++) {
-            const HnEpilogueOp *op = &c->epilogue.op[j];
-            const double by = op->scale != NULL ? (double)op->scale[i] : 1;
-            scale *= by;
-            shift = shift * by + (double)op->shift[i];
-        }
+        double scale, shift = b != NULL ? hn_tensor_get_f64(b, i) : 0;
+        hn_epilogue_constants(&c->epilogue, c->constants, i, &scale, &shift);
         c->scale[i] = (float)scale;
         c->shift[i] = (float)shift;
     }

@@ -227,6 +227,17 @@ void hn_epilogue_clear(HnEpilogue *a)
     *a = (HnEpilogue){ 0 };
 }
 
+void hn_epilogue_constants(const HnEpilogue *a, int n, int64_t channel, double *scale, double *shift)
+{
+    *scale = 1;
+    for (int k = 0; k < n; k++) {
+        const HnEpilogueOp *op = &a->op[k];
+        const double by = op->scale != NULL ? (double)op->scale[channel] : 1;
+        *scale *= by;
+        *shift = *shift * by + (double)op->shift[channel];
+    }
+}
+
 /* --- own loops */
 
 static void affine_row(const HnEpilogueOp *op, float *restrict y, int64_t n, int64_t channel)

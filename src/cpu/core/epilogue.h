@@ -46,6 +46,10 @@ gboolean hn_epilogue_conv_fuses(const HnStep *s);
 void hn_epilogue_init(HnEpilogue *a, HnStep *s, int axis);
 void hn_epilogue_clear(HnEpilogue *a);
 
+/* What the first n operations, which are AFFINE, make of a channel's sum, to which *shift is added already: sum *
+ * *scale + *shift. */
+void hn_epilogue_constants(const HnEpilogue *a, int n, int64_t channel, double *scale, double *shift);
+
 /* Row of n results of one channel, or (channel < 0) one result of each of n channels; at: index of the first. */
 void hn_epilogue_row(const HnEpilogue *a, const HnStep *s, float *y, int64_t at, int64_t n, int64_t channel);
 
