@@ -133,10 +133,10 @@ static void check_convs(const char *kernel, const ConvCase *c, gsize n)
                 g_autofree char *text = g_strdup_printf(
                     "opset 17 graph g(%%x:f32[%s]) -> (%%y) { %%d = Conv(%%x, v:f32[%s]) %s %%e = Tanh(%%d) "
                     "%%c = Conv(%%x, w:f32[%s], b:f32[%d]) %s %%n = BatchNormalization(%%c, s:f32[%d], o:f32[%d], "
-                    "m:f32[%d], q:f32[%d]=fill(3,0.5,1.5)) %%a = Add(%%n, %%e) %%l = Clip(%%a, k:f32={-0.5}) "
-                    "%%y = %s(%%l) }",
+                    "m:f32[%d], q:f32[%d]=fill(3,0.5,1.5)) %s }",
                     c[i].x, c[i].w, c[i].attrs, c[i].w, c[i].m, c[i].attrs, c[i].m, c[i].m, c[i].m, c[i].m,
-                    far ? "Sigmoid" : "HardSwish");
+                    far ? "%l = LeakyRelu(%n) %g = Sigmoid(%l) %y = Add(%g, %e)"
+                        : "%a = Add(%n, %e) %l = Clip(%a, k:f32={-0.5}) %y = HardSwish(%l)");
                 g_autoptr(HnModel) model = test_model(text);
                 g_autoptr(HnSession) s =
                     test_session(model, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads, .prefer = kernel });
