@@ -5,7 +5,8 @@
  * are no better than the worst kept one are passed over.
  *
  * Up to 64 of a longer row: the k-th best of the best ones of 2 k lanes is no better than the k-th best of all. What is
- * as good as that, some more than k, is put in order by counting. Where it is much more, the row is searched as above.
+ * as good as that, some more than k, is put in order by counting: in a place of the result are as many before it as are
+ * better. Where it is much more, the row is searched as above. Short rows are put in order whole.
  */
 #include "op/topk.h"
 
@@ -160,10 +161,27 @@ static inline void many_best(const float *x, int64_t n, int64_t k, uint64_t *h, 
 #define MOST_BY_LANES 64
 #define LEAST_DEEP 4 /* elements of a lane */
 #define ROOM (3 * MOST_BY_LANES)
+#define MOST_COUNTED (ROOM - BLOCK) /* each is compared with each */
 
 static int64_t lanes_for(int64_t k)
 {
     return (2 * k + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* The k best of those that are no worse than the bar, unless these are too many. */
+static gboolean best_by_counting(const float *x, int64_t n, int64_t k, int32_t bar, uint64_t *h, gboolean smallest)
+{
+    static int64_t (*const above_fns[])(int64_t *restrict, const float *restrict, int64_t, int32_t, int32_t, int64_t) =
+        HN_TABLE_OF_LEVELS(above);
+    static void (*const order_fns[])(uint64_t *restrict, int64_t, const int64_t *restrict, int64_t) =
+        HN_TABLE_OF_LEVELS(put_in_order);
+    const int level = hn_cpu_level();
+    int64_t better[ROOM + BLOCK];
+    const int64_t m = above_fns[level](better, x, n, bar, smallest ? -1 : 0, MOST_COUNTED);
+    if (m > MOST_COUNTED)
+        return FALSE;
+    order_fns[level](h, k, better, m);
+    return TRUE;
 }
 
 static gboolean best_by_lanes(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
@@ -171,25 +189,17 @@ static gboolean best_by_lanes(const float *x, int64_t n, int64_t k, uint64_t *h,
     static void (*const lanes_fns[])(int32_t *restrict, const float *restrict, int64_t, int64_t, int32_t) =
         HN_TABLE_OF_LEVELS(best_of_lanes);
     static int32_t (*const bar_fns[])(const int32_t *, int64_t, int64_t) = HN_TABLE_OF_LEVELS(bar_of);
-    static int64_t (*const above_fns[])(int64_t *restrict, const float *restrict, int64_t, int32_t, int32_t, int64_t) =
-        HN_TABLE_OF_LEVELS(above);
-    static void (*const order_fns[])(uint64_t *restrict, int64_t, const int64_t *restrict, int64_t) =
-        HN_TABLE_OF_LEVELS(put_in_order);
     const int level = hn_cpu_level();
-    const int64_t lanes = lanes_for(k), most = ROOM - BLOCK;
-    const int32_t flip = smallest ? -1 : 0;
+    const int64_t lanes = lanes_for(k);
     int32_t key[2 * MOST_BY_LANES];
-    int64_t better[ROOM + BLOCK];
-    lanes_fns[level](key, x, n, lanes, flip);
-    const int64_t m = above_fns[level](better, x, n, bar_fns[level](key, lanes, k), flip, most);
-    if (m > most)
-        return FALSE;
-    order_fns[level](h, k, better, m);
-    return TRUE;
+    lanes_fns[level](key, x, n, lanes, smallest ? -1 : 0);
+    return best_by_counting(x, n, k, bar_fns[level](key, lanes, k), h, smallest);
 }
 
 static void best(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
 {
+    if (k > FEW && n <= MOST_COUNTED && best_by_counting(x, n, k, INT32_MIN, h, smallest))
+        return;
     if (k > FEW && k <= MOST_BY_LANES && n >= LEAST_DEEP * lanes_for(k) && best_by_lanes(x, n, k, h, smallest))
         return;
     if (k <= FEW && smallest)
