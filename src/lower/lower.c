@@ -184,8 +184,9 @@ void hn_lower_credit(HnRewrite *r, HnNode *made, const HnNode *n)
     if (of->credits == NULL)
         of->credits = g_hash_table_new(NULL, NULL);
     g_hash_table_remove(of->credits, made); /* of a node that was there before it */
-    if (n != NULL)
-        g_hash_table_insert(of->credits, made, (gpointer)hn_lowered_node(w->l, n));
+    const HnNode *m = n != NULL ? hn_lowered_node(w->l, n) : NULL;
+    if (m != NULL && m->graph->model != w->l->model) /* others may be gone before anybody asks */
+        g_hash_table_insert(of->credits, made, (gpointer)m);
 }
 
 /* The last pass looks at what nodes read and who reads them, as far as it did not change that itself. */

@@ -49,32 +49,34 @@ typedef struct {
     int64_t m, yd, xd; /* rows of a tile, their distances; m = 1: no tiles */
 } Plan;
 
-#define DEFINE_MOVE(T)                                                        \
-    static void tile_##T(T *y, const T *x, const Plan *p)                     \
-    {                                                                         \
-        for (int64_t jb = 0; jb < p->m; jb += TILE)                           \
-            for (int64_t ib = 0; ib < p->n; ib += TILE) {                     \
-                int64_t je = MIN(jb + TILE, p->m), ie = MIN(ib + TILE, p->n); \
-                for (int64_t j = jb; j < je; j++)                             \
-                    for (int64_t i = ib; i < ie; i++)                         \
-                        y[j * p->yd + i] = x[j * p->xd + i * p->s];           \
-            }                                                                 \
-    }                                                                         \
-    static void move_##T(T *y, const T *x, const Plan *p)                     \
-    {                                                                         \
-        int64_t idx[2 * HN_MAX_RANK] = { 0 }, off[2] = { 0, 0 };              \
-        int64_t *const strides[2] = { (int64_t *)p->ys, (int64_t *)p->xs };   \
-        do {                                                                  \
-            T *yr = y + off[0];                                               \
-            const T *xr = x + off[1];                                         \
-            if (p->m > 1)                                                     \
-                tile_##T(yr, xr, p);                                          \
-            else if (p->s == 1 && p->n >= 8)                                  \
-                memcpy(yr, xr, (size_t)p->n * sizeof *yr);                    \
-            else                                                              \
-                for (int64_t i = 0; i < p->n; i++)                            \
-                    yr[i] = xr[i * p->s];                                     \
-        } while (hn_index_next(p->ndim, p->dims, idx, 2, strides, off));      \
+/* Weights lie where their file has them, on any byte. */
+#define DEFINE_MOVE(T)                                                          \
+    typedef T Anywhere_##T __attribute__((aligned(1)));                         \
+    static void tile_##T(Anywhere_##T *y, const Anywhere_##T *x, const Plan *p) \
+    {                                                                           \
+        for (int64_t jb = 0; jb < p->m; jb += TILE)                             \
+            for (int64_t ib = 0; ib < p->n; ib += TILE) {                       \
+                int64_t je = MIN(jb + TILE, p->m), ie = MIN(ib + TILE, p->n);   \
+                for (int64_t j = jb; j < je; j++)                               \
+                    for (int64_t i = ib; i < ie; i++)                           \
+                        y[j * p->yd + i] = x[j * p->xd + i * p->s];             \
+            }                                                                   \
+    }                                                                           \
+    static void move_##T(Anywhere_##T *y, const Anywhere_##T *x, const Plan *p) \
+    {                                                                           \
+        int64_t idx[2 * HN_MAX_RANK] = { 0 }, off[2] = { 0, 0 };                \
+        int64_t *const strides[2] = { (int64_t *)p->ys, (int64_t *)p->xs };     \
+        do {                                                                    \
+            Anywhere_##T *yr = y + off[0];                                      \
+            const Anywhere_##T *xr = x + off[1];                                \
+            if (p->m > 1)                                                       \
+                tile_##T(yr, xr, p);                                            \
+            else if (p->s == 1 && p->n >= 8)                                    \
+                memcpy(yr, xr, (size_t)p->n * sizeof *yr);                      \
+            else                                                                \
+                for (int64_t i = 0; i < p->n; i++)                              \
+                    yr[i] = xr[i * p->s];                                       \
+        } while (hn_index_next(p->ndim, p->dims, idx, 2, strides, off));        \
     }
 DEFINE_MOVE(uint8_t)
 DEFINE_MOVE(uint16_t)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "op/move.h"
 #include "op/linear.h"
 #include "op/ops.h"
 #include "op/quantize.h"
@@ -156,6 +157,22 @@ static void test_weight_bytes(void)
     g_assert_cmpuint(hn_model_weight_bytes(m), ==, 3 * 8 + 8 + 6 * 4);
 }
 
+/* Weights lie where their file has them: copies by strides read elements of each size from any byte. */
+static void test_move_anywhere(void)
+{
+    enum { ROWS = 19, COLUMNS = 21 };
+    const int64_t dims[] = { COLUMNS, ROWS }, strides[] = { 1, COLUMNS };
+    guint8 x[ROWS * COLUMNS * 16 + 1], y[ROWS * COLUMNS * 16];
+    for (gsize i = 0; i < sizeof x; i++)
+        x[i] = (guint8)(i * 7 + i / 256);
+    for (gsize size = 1; size <= 16; size *= 2) {
+        hn_move_strided(y, x + 1, size, 2, dims, strides);
+        for (gsize c = 0; c < COLUMNS; c++)
+            for (gsize r = 0; r < ROWS; r++)
+                g_assert_cmpmem(y + (c * ROWS + r) * size, size, x + 1 + (r * COLUMNS + c) * size, size);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -163,5 +180,6 @@ int main(int argc, char **argv)
     g_test_add_func("/op/qparams", test_qparams);
     g_test_add_func("/op/bytes", test_bytes);
     g_test_add_func("/ir/weight-bytes", test_weight_bytes);
+    g_test_add_func("/op/move-anywhere", test_move_anywhere);
     return g_test_run();
 }

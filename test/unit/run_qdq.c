@@ -442,6 +442,21 @@ static void test_shared(void)
     }
 }
 
+/* A key of attention as exporters write it: its Reshape goes behind the Transpose, and bytes behind both, whose nodes
+ * stand for nodes that the model never had. */
+static void test_turned_key(void)
+{
+    static const char text[] =
+        "opset 17 graph g(%x:f32[1,6,16], %a:f32[1,2,6,8]) -> (%y) { " QUANTIZED
+        "%w = DequantizeLinear(wq:i8[16,16], ws:f32={0.015625}, wz:i8={0}) %m = MatMul(%d, %w) "
+        "%mq = QuantizeLinear(%m, ms:f32={0.25}, mz:u8={128}) %md = DequantizeLinear(%mq, ms, mz) "
+        "%r = Reshape(%md, s1:i64[4]={1,6,2,8}) %t = Transpose(%r) perm=[0,2,1,3] %f = Reshape(%t, s2:i64[3]={2,6,8}) "
+        "%u = Transpose(%f) perm=[0,2,1] %h = Reshape(%u, s3:i64[4]={1,2,8,6}) %k = Mul(%h, half:f32={0.5}) "
+        "%kq = QuantizeLinear(%k, ks:f32={0.125}, kz:u8={128}) %kd = DequantizeLinear(%kq, ks, kz) "
+        "%y = MatMul(%a, %kd) }";
+    test_preferring(NULL, text, 1, 1e-5, 1e-5);
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -463,5 +478,6 @@ int main(int argc, char **argv)
     g_test_add_func("/bytes/means", test_means);
     g_test_add_func("/bytes/integer", test_integer);
     g_test_add_func("/bytes/shared", test_shared);
+    g_test_add_func("/qdq/turned-key", test_turned_key);
     return g_test_run();
 }
