@@ -305,14 +305,19 @@ typedef struct {
     int64_t start, rows; /* rows 0: nothing that is known */
 } Held;
 
-/* `rows` whole rows from row `row` on: those along the last axis outside of them at a time. */
-static void stage_rows(const Fused *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows, Held *held)
+/* `rows` whole rows from row `row` on, those along the last axis outside of them at a time, and where they lie: in the
+ * input where they are side by side there as they are, or in the tile. */
+static const float *stage_rows(const Fused *r, const Input *in, float *tile, const char *x, int64_t row, int64_t rows,
+                               Held *held)
 {
     const int last = r->ndim - 1;
+    float *y = tile;
     int64_t idx[HN_MAX_RANK], at = row_start(r, in, row, idx), some;
     const gboolean one_axis = rows <= r->dims[last] - idx[last];
+    if (one_axis && in->type == HN_F32 && in->step != 0 && in->strides[last] == r->n)
+        return (const float *)(const void *)x + at;
     if (one_axis && held->rows >= rows && held->start == at)
-        return;
+        return tile;
     *held = (Held){ at, one_axis ? rows : 0 };
     for (int64_t i = 0; i < rows; i += some, y += some * r->n) {
         some = MIN(rows - i, r->dims[last] - idx[last]);
@@ -325,17 +330,7 @@ static void stage_rows(const Fused *r, const Input *in, float *y, const char *x,
             idx[k - 1]++;
         }
     }
-}
-
-/* Where `rows` whole rows from row `row` on of an input lie side by side as they are; NULL: nowhere. */
-static const float *rows_in_place(const Fused *r, const Input *in, const char *x, int64_t row, int64_t rows)
-{
-    const int last = r->ndim - 1;
-    int64_t idx[HN_MAX_RANK];
-    if (in->type != HN_F32 || in->step == 0 || in->strides[last] != r->n)
-        return NULL;
-    const int64_t at = row_start(r, in, row, idx);
-    return idx[last] + rows <= r->dims[last] ? (const float *)(const void *)x + at : NULL;
+    return tile;
 }
 
 /* The same row as often as a tile has room for it. */
@@ -361,22 +356,17 @@ static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, f
         const char *x = hn_cpu_data(&s->in[i]);
         if (in->once && !first)
             continue;
-        const gboolean some = in->staged && !in->once && r->per > 0;
-        const float *const here = some ? rows_in_place(r, in, x, row, rows) : NULL;
-        if (here != NULL) {
-            at[i] = (float *)here;
-            continue;
-        }
+        const float *here = tile[i];
         if (in->staged && in->number)
             to_f32(tile[i], in->type, x, 1);
         else if (in->once)
             stage_once(r, in, tile[i], x);
-        else if (some)
-            stage_rows(r, in, tile[i], x, row, rows, &held[i]);
+        else if (in->staged && r->per > 0)
+            here = stage_rows(r, in, tile[i], x, row, rows, &held[i]);
         else if (in->staged)
             stage_row(in, tile[i], x + (gsize)(row_start(r, in, row, idx) + in->step * col) * in->size, n);
         if (in->staged)
-            at[i] = tile[i];
+            at[i] = (float *)(void *)here;
         else if (r->per > 0)
             at[i] = (float *)(void *)x + (r->step[i] != 0 ? row * r->n : 0);
         else
