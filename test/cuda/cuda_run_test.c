@@ -99,6 +99,20 @@ static void test_exchanged(void)
     }
 }
 
+/* One kernel in two steps, of which the first to run takes more shared memory than the last to be prepared. */
+static void test_shared_memory(void)
+{
+    Place p;
+    place_open(&p, "opset 23 graph g(%a:f32[1,1,2,96], %b:f32[1,1,2,8]) -> (%x, %y) { %x = Attention(%a, %a, %a) "
+                   "%y = Attention(%b, %b, %b) }");
+    HnSession *s = place_session(&p);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    run_right(&p, s, in);
+    run_right(&p, s, in);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* Element-wise nodes in one kernel, whose results are operands of several others: of one shape, and along axes. */
 static void test_group(void)
 {
@@ -582,6 +596,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/device-times", test_device_times);
     g_test_add_func("/cuda/run/marked-steps", test_marked_steps);
     g_test_add_func("/cuda/run/group", test_group);
+    g_test_add_func("/cuda/run/shared-memory", test_shared_memory);
     g_test_add_func("/cuda/run/exchanged", test_exchanged);
     g_test_add_func("/cuda/run/loop", test_loop);
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);

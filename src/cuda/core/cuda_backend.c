@@ -47,6 +47,7 @@ static void cuda_close(gpointer device)
     hn_kernel_file_free(c->kernels);
     g_hash_table_unref(c->modules);
     g_hash_table_unref(c->functions);
+    g_hash_table_unref(c->shared);
     g_hash_table_unref(c->blocks);
     g_hash_table_unref(c->pinned);
     g_mutex_clear(&c->lock);
@@ -142,6 +143,7 @@ static gpointer open_context(int index, gboolean apart, GError **error)
     g_mutex_init(&c->lock);
     c->modules = g_hash_table_new(g_str_hash, g_str_equal);
     c->functions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    c->shared = g_hash_table_new(NULL, NULL);
     c->blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     c->pinned = g_hash_table_new(NULL, NULL);
     if (start(c, index, error))

@@ -33,6 +33,7 @@ typedef struct {
     GMutex lock;           /* of all that follows */
     GHashTable *modules;   /* name -> HnCuModule */
     GHashTable *functions; /* name -> HnCuFunction, of all modules */
+    GHashTable *shared;    /* HnCuFunction -> gsize in the pointer: hn_cuda_allow_shared() */
     GHashTable *blocks;    /* allocated memory: HnCuAddress -> gsize * */
     gsize used, limit;     /* bytes: of all blocks, and at most; 0: any */
     GHashTable *pinned;    /* memory of the host: void * -> its bytes */

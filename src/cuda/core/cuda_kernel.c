@@ -52,9 +52,14 @@ gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const voi
 
 gboolean hn_cuda_allow_shared(const HnStep *s, HnCuFunction f, gsize bytes, GError **error)
 {
-    const HnCuda *c = s->device;
-    return hn_cuda_check(c, c->driver->function_set(f, HN_CU_MAX_DYNAMIC_SHARED, (int)bytes), "booking shared memory",
-                         error);
+    HnCuda *c = s->device;
+    int result = HN_CU_SUCCESS;
+    g_mutex_lock(&c->lock);
+    if (bytes > GPOINTER_TO_SIZE(g_hash_table_lookup(c->shared, f)) &&
+        (result = c->driver->function_set(f, HN_CU_MAX_DYNAMIC_SHARED, (int)bytes)) == HN_CU_SUCCESS)
+        g_hash_table_insert(c->shared, f, GSIZE_TO_POINTER(bytes));
+    g_mutex_unlock(&c->lock);
+    return hn_cuda_check(c, result, "booking shared memory", error);
 }
 
 gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, GError **error)

@@ -79,7 +79,8 @@ HnCudaGrid hn_cuda_spread(const HnStep *s, int64_t n, int threads);
 
 /* Enqueues f on the session's stream; args: its structure, which is copied. */
 gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const void *args, GError **error);
-/* f may be launched with that much dynamic shared memory; not above HnCuda.shared_bytes. In prepare. */
+/* f may be launched with that much dynamic shared memory, or with what another step asked for; not above
+ * HnCuda.shared_bytes. In prepare. */
 gboolean hn_cuda_allow_shared(const HnStep *s, HnCuFunction f, gsize bytes, GError **error);
 /* Enqueues a copy on the device. */
 gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, GError **error);
