@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""usage: pack_kernels.py OUT FATBINARY KEY.h IN.fatbin...
+"""usage: pack_kernels.py [--for CAPABILITY] OUT FATBINARY KEY.h IN.fatbin...
 
 Puts compiled kernels into the one file that hone opens; its form is told in core/kernel_file.h. What each container holds
 is compressed by nvcc's FATBINARY, as drivers unpack it, to a fifth; containers that are compressed already stay as they are.
+--for 9.0: what a device of that compute capability loads, nothing else (scripts/pack).
 """
 import os
 import struct
@@ -30,10 +31,22 @@ def images(data):
     return found
 
 
-def compressed(data, fatbinary):
+def loaded(found, capability):
+    """Of the images those that a device loads: machine code of its own major version, else the PTX that it compiles."""
+    major, minor = map(int, capability.split("."))
+    own = f"{major * 10 + minor}a"
+    code = [i for i in found if i[0] == "elf" and (i[1] == own or i[1].isdigit() and int(i[1]) // 10 == major and int(i[1]) <= major * 10 + minor)]
+    return code[-1:] or [i for i in found if i[0] == "ptx" and i[1].isdigit() and int(i[1]) <= major * 10 + minor][-1:]
+
+
+def compressed(data, fatbinary, capability):
     found = images(data)
     if found is None:
         return data
+    if capability:
+        found = loaded(found, capability)
+    if not found:  # code of another capability alone
+        return b""
     with tempfile.TemporaryDirectory() as room:
         out = os.path.join(room, "out")
         command = [fatbinary, "-64", "--compress-all", "--compress-mode=speed", "--create", out]
@@ -47,8 +60,11 @@ def compressed(data, fatbinary):
 
 
 def main():
-    out, fatbinary, key, *paths = sys.argv[1:]
-    pieces = sorted((os.path.basename(p).rsplit(".", 1)[0], compressed(open(p, "rb").read(), fatbinary)) for p in paths)
+    words = sys.argv[1:]
+    capability = words[1] if words[0] == "--for" else None
+    out, fatbinary, key, *paths = words[2:] if capability else words
+    pieces = sorted((os.path.basename(p).rsplit(".", 1)[0], compressed(open(p, "rb").read(), fatbinary, capability)) for p in paths)
+    pieces = [p for p in pieces if p[1]]
     names = [n for n, _ in pieces]
     if len(set(names)) < len(names) or any(len(n) > 63 for n in names):
         sys.exit("pack_kernels.py: names of .cu files must be unique and at most 63 characters long")
