@@ -100,7 +100,7 @@ void emu_do(EmuContext *c, const EmuOp *op)
 {
     static void (*const does[])(EmuContext *, const EmuOp *) = {
         [EMU_LAUNCH] = launch, [EMU_TO_DEVICE] = to_device, [EMU_TO_HOST] = to_host, [EMU_WITHIN] = within,
-        [EMU_SET8] = fill,     [EMU_SET32] = fill,          [EMU_HOST] = call_host,
+        [EMU_SET8] = fill,     [EMU_SET32] = fill,          [EMU_HOST] = call_host,  [EMU_LIBRARY] = emu_library_do,
     };
     const gboolean beside = emu_order_begin(c, op);
     c->clock += 1e-3;

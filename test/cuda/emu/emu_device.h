@@ -10,6 +10,7 @@
 #include <glib.h>
 
 #include "emu.h"
+#include "emu_library.h"
 
 /* CUresult */
 enum {
@@ -169,7 +170,8 @@ typedef enum {
     EMU_WITHIN,
     EMU_SET8,
     EMU_SET32,
-    EMU_HOST,  /* a function of the host: `to`, with `from` */
+    EMU_HOST, /* a function of the host: `to`, with `from` */
+    EMU_LIBRARY,
     EMU_REACH, /* a mark */
     EMU_WAIT,  /* for a mark */
     EMU_REPLAY
@@ -197,6 +199,7 @@ typedef struct EmuOp {
     uint8_t *staged; /* source of an upload from memory that is not pinned, copied when it was asked for */
     EmuMark *mark;
     struct EmuExec *exec;
+    EmuLibraryWork *library;
     GArray *uses;  /* EmuUse; of recorded work */
     GArray *after; /* int: of recorded work, what must be done before */
 } EmuOp;
@@ -279,6 +282,9 @@ void emu_order_host_stream(const EmuStream *s);       /* the host waits for all 
 gboolean emu_order_begin(EmuContext *c, const EmuOp *op);
 void emu_order_end(EmuContext *c, const EmuOp *op);
 GPtrArray *emu_order_new(void);
+/* --- work of libraries --- */
+void emu_library_do(EmuContext *c, const EmuOp *op);
+void emu_library_free(EmuLibraryWork *w);
 
 /* Takes the op: behind the stream's capture. */
 int emu_record(EmuStream *s, EmuOp *op);

@@ -36,6 +36,8 @@ GArray *emu_uses(const EmuContext *c, const EmuOp *op)
         memcpy(&word, op->params + i, 8);
         add_use(c, uses, word);
     }
+    for (int i = 0; op->work == EMU_LIBRARY && i < op->library->n; i++)
+        add_use(c, uses, op->library->range[i].address);
     if (op->work == EMU_TO_DEVICE || op->work == EMU_WITHIN || op->work == EMU_SET8 || op->work == EMU_SET32)
         add_use(c, uses, op->to);
     if (op->work == EMU_TO_HOST || op->work == EMU_WITHIN)
@@ -295,6 +297,8 @@ const char *emu_name_of(const EmuOp *op)
         return "copy";
     case EMU_HOST:
         return "function of the host";
+    case EMU_LIBRARY:
+        return op->library->name;
     default:
         return "fill";
     }

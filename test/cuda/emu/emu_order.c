@@ -127,7 +127,9 @@ static GArray *ranges_of(const EmuContext *c, const EmuOp *op)
     const EmuSpace *s = &c->device->memory.space;
     if (op->work == EMU_TO_HOST || op->work == EMU_WITHIN)
         add_range(ranges, op->from, op->bytes, FALSE);
-    if (op->work != EMU_TO_HOST && op->work != EMU_LAUNCH)
+    for (int i = 0; op->work == EMU_LIBRARY && i < op->library->n; i++)
+        add_range(ranges, op->library->range[i].address, op->library->range[i].bytes, op->library->range[i].wrote);
+    if (op->work != EMU_TO_HOST && op->work != EMU_LAUNCH && op->work != EMU_LIBRARY)
         add_range(ranges, op->to, op->bytes, TRUE);
     for (size_t i = 0; op->work == EMU_LAUNCH && i < s->n; i++) {
         const PtxStamp *stamps = s->region[i]->races;

@@ -95,6 +95,7 @@ void emu_op_unref(gpointer data)
         g_array_unref(op->uses);
     if (op->after != NULL)
         g_array_unref(op->after);
+    emu_library_free(op->library);
     g_free(op->params);
     g_free(op->staged);
     g_free(op);
