@@ -452,26 +452,39 @@ void hn_tool_warn_copies(HnContext *ctx, const char *source, int64_t copies)
 typedef struct {
     HnContext *ctx;
     GHashTable *seen;    /* HnNode * */
-    const char *lacking; /* a reason of theirs that ends in LACKING; NULL: none does */
+    const char *lacking; /* a reason that ends in LACKING, of those on ref; NULL: none does */
     guint lacking_nodes;
+    const char *without; /* the same of those that another kernel takes */
+    guint without_nodes;
 } Notes;
 
 #define LACKING " is not installed" /* how kernels refuse for want of a library */
 
+/* Why the step does not run by a library's kernel: it is not there; NULL: for another reason, or it does. */
+static const char *lacking_of(const HnStep *s)
+{
+    const char *lacking = NULL;
+    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2)
+        if (g_str_has_suffix(s->refusals->pdata[i + 1], LACKING))
+            lacking = s->refusals->pdata[i + 1];
+    return lacking;
+}
+
 static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
 {
     Notes *notes = data;
-    if (s->kernel || !s->node || !g_hash_table_add(notes->seen, (gpointer)s->node))
+    if (!s->node || !g_hash_table_add(notes->seen, (gpointer)s->node))
         return;
-    hn_context_note(notes->ctx, 1, "node '%s' (%s) runs on ref", hn_node_label(s->node), s->node->op_type);
-    const char *lacking = NULL;
-    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2) {
-        const char *reason = s->refusals->pdata[i + 1];
-        if (g_str_has_suffix(reason, LACKING))
-            lacking = reason;
-        hn_context_note(notes->ctx, 2, "node '%s': not %s: %s", hn_node_label(s->node),
-                        (const char *)s->refusals->pdata[i], reason);
+    const char *lacking = lacking_of(s);
+    if (s->kernel != NULL) {
+        notes->without = lacking != NULL ? lacking : notes->without;
+        notes->without_nodes += lacking != NULL;
+        return;
     }
+    hn_context_note(notes->ctx, 1, "node '%s' (%s) runs on ref", hn_node_label(s->node), s->node->op_type);
+    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2)
+        hn_context_note(notes->ctx, 2, "node '%s': not %s: %s", hn_node_label(s->node),
+                        (const char *)s->refusals->pdata[i], (const char *)s->refusals->pdata[i + 1]);
     if (lacking != NULL) {
         notes->lacking = lacking;
         notes->lacking_nodes++;
@@ -494,6 +507,9 @@ void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
     if (notes.lacking != NULL)
         hn_context_warn(ctx, "%s: %u node%s run%s on slow reference kernels", notes.lacking, notes.lacking_nodes,
                         notes.lacking_nodes == 1 ? "" : "s", notes.lacking_nodes == 1 ? "s" : "");
+    if (notes.without != NULL)
+        hn_context_note(ctx, 1, "%s: %u node%s run%s on other kernels", notes.without, notes.without_nodes,
+                        notes.without_nodes == 1 ? "" : "s", notes.without_nodes == 1 ? "s" : "");
     g_hash_table_unref(notes.seen);
 }
 

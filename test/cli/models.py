@@ -5,6 +5,7 @@ usage: models.py DIR
 """
 import math
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
@@ -51,6 +52,11 @@ def models():
     yield "square", simple([node("MatMul", ["x", "w"], ["p"]), node("Tanh", ["p"], ["y"])],
                            [tensor("w", FLOAT, (48, 48), f32(*wave))], (value("x", FLOAT, ("N", 48)),),
                            (value("y", FLOAT, ("N", 48)),))
+    # a product of halves with a bias and a function behind it
+    yield "halves", simple([node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["s"]), node("Relu", ["s"], ["y"])],
+                           [tensor("w", FLOAT16, (3, 4), struct.pack("<12e", *(0.25 - i / 32 for i in range(12)))),
+                            tensor("b", FLOAT16, (4,), struct.pack("<4e", 1, 0.5, 0.25, 0))],
+                           (value("x", FLOAT16, ("N", 3)),), (value("y", FLOAT16, ("N", 4)),))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),

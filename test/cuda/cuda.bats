@@ -194,3 +194,23 @@ faulty() {
     [ "$status" -eq 0 ]
     [[ $stderr == *"(If) is not recorded: the host chooses what it runs"* ]]
 }
+
+# by cuBLASLt's stand-in, which ends with status 70 where it finds a mistake
+with_lt() { HONE_CUDA_LIBRARIES=cublaslt HONE_CUBLASLT=$build/test/cuda/libhone-emucublaslt.so "$@"; }
+
+@test "HONE_CUDA_LIBRARIES: a product by cuBLASLt, with what it computes along" {
+    succeeds with_lt same halves
+    succeeds with_lt hone-profile halves.onnx --runs 3 --device cuda --json=report.json
+    holds "[.nodes[] | select(.kernel == \"cuda.lt\")] | length == 1 and .[0].kernels == 1"
+    faulty cublasLtMatmul "(MatMul): device 'cuda:0'" with_lt hone-run halves.onnx --data random --device cuda -o fault.npz
+}
+
+@test "a library that was asked for and is not there: a note with -v, and own kernels" {
+    export HONE_CUDA_LIBRARIES=cublaslt HONE_CUBLASLT=/nowhere/libcublasLt.so
+    run --separate-stderr hone-run -v halves.onnx --data random --device cuda -o v.npz
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"cuBLASLt (/nowhere/libcublasLt.so) is not installed: 1 node runs on other kernels"* ]] || explain hone-run
+    run --separate-stderr hone-run halves.onnx --data random --device cuda -o v.npz
+    [ "$status" -eq 0 ] && [ -z "$stderr" ]
+    HONE_CUDA_LIBRARIES=cudnn refuses 2 "HONE_CUDA_LIBRARIES is 'cudnn', not cublaslt" hone-run halves.onnx --data random --device cuda
+}

@@ -38,8 +38,10 @@ static void unload(gpointer key, gpointer module, gpointer data)
 static void cuda_close(gpointer device)
 {
     HnCuda *c = device;
-    if (c->context != NULL && hn_cuda_enter(c, NULL))
+    if (c->context != NULL && hn_cuda_enter(c, NULL)) {
+        hn_cuda_close_lt(c);
         g_hash_table_foreach(c->modules, unload, c);
+    }
     if (c->context != NULL && c->apart)
         c->driver->context_destroy(c->context);
     else if (c->context != NULL)
@@ -122,7 +124,8 @@ static gboolean start(HnCuda *c, int index, GError **error)
     c->capability = 10 * attribute(c, HN_CU_MAJOR) + attribute(c, HN_CU_MINOR);
     c->multiprocessors = MAX(attribute(c, HN_CU_MULTIPROCESSORS), 1);
     c->shared_bytes = attribute(c, HN_CU_SHARED_OPTIN);
-    return is_able(c, error) && (c->kernels = hn_kernel_file_open(error)) != NULL && enter_first(c, error);
+    return is_able(c, error) && hn_cublaslt_asked(&c->asks_lt, error) &&
+           (c->kernels = hn_kernel_file_open(error)) != NULL && enter_first(c, error);
 }
 
 static gpointer open_context(int index, gboolean apart, GError **error)
@@ -200,6 +203,31 @@ HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, G
     }
     g_mutex_unlock(&c->lock);
     return f;
+}
+
+/* --- libraries ---------------------------------------------------------------------------------------------------- */
+
+const HnCublasLt *hn_cuda_lt(HnCuda *c, const char **why)
+{
+    const HnCublasLt *lt = hn_cublaslt(why);
+    if (lt == NULL)
+        return NULL;
+    g_mutex_lock(&c->lock);
+    if (c->lt == NULL && c->lt_lacks == NULL && (!hn_cuda_enter(c, NULL) || lt->create(&c->lt) != HN_LT_SUCCESS)) {
+        c->lt = NULL;
+        c->lt_lacks = "cuBLASLt does not start on this device";
+    }
+    *why = c->lt_lacks;
+    g_mutex_unlock(&c->lock);
+    return *why == NULL ? lt : NULL;
+}
+
+void hn_cuda_close_lt(HnCuda *c)
+{
+    const char *why;
+    if (c->lt != NULL)
+        hn_cublaslt(&why)->destroy(c->lt);
+    c->lt = NULL;
 }
 
 /* --- streams ----------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "cuda/core/cublaslt.h"
 #include "cuda/core/cuda_driver.h"
 #include "cuda/core/kernel_file.h"
 #include "run/backend.h"
@@ -30,7 +31,10 @@ typedef struct {
     HnKernelFile *kernels;
     const char *conv_form; /* of convolutions channels last, the only one that they take; NULL: they choose */
     int conv_parts;        /* ... and how many blocks share their terms, if they can */
+    gboolean asks_lt;      /* products may be cuBLASLt's, and are where it can: HONE_CUDA_LIBRARIES */
     GMutex lock;           /* of all that follows */
+    HnLtHandle lt;         /* NULL: no product has asked for it yet, or ... */
+    const char *lt_lacks;  /* ... it is not there, a constant text that says why */
     GHashTable *modules;   /* name -> HnCuModule */
     GHashTable *functions; /* name -> HnCuFunction, of all modules */
     GHashTable *shared;    /* HnCuFunction -> gsize in the pointer: hn_cuda_allow_shared() */
@@ -86,6 +90,10 @@ gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **e
 gboolean hn_cuda_enter(const HnCuda *c, GError **error);
 /* The kernel `name` of the file <module>.cu; loads the module where it is the first. Errors: UNSUPPORTED. */
 HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, GError **error);
+
+/* cuBLASLt, with HnCuda.lt open; NULL: *why, a constant text. In reject and prepare of kernels that it is asked for. */
+const HnCublasLt *hn_cuda_lt(HnCuda *c, const char **why);
+void hn_cuda_close_lt(HnCuda *c);
 
 /* Around a wait: whether a kernel complained (hn_cuda_complains()) is asked for in front of it, and an error behind. */
 gboolean hn_cuda_ask_complaint(HnCudaStream *t, GError **error);

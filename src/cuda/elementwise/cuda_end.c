@@ -100,6 +100,15 @@ gboolean hn_cuda_end_is_short(const HnStep *s)
     return TRUE;
 }
 
+int32_t hn_cuda_end_adds(const HnStep *s, int k, int axis, int *port)
+{
+    HnCudaEndDo d;
+    if (!read_pair(s, k, axis, &d) || d.code != HN_DO_add)
+        return HN_CUDA_END_NONE;
+    *port = port_of(s, k, 1 - s->fused_at[k]);
+    return d.of;
+}
+
 gboolean hn_cuda_end_fits(const HnStep *s)
 {
     return hn_cuda_end_fits_axis(s, 1);

@@ -15,6 +15,9 @@ gboolean hn_cuda_end_fits_axis(const HnStep *s, int axis);
 /* None of the fused nodes takes long: what has few warps to compute results with leaves these to a kernel of their own.
  */
 gboolean hn_cuda_end_is_short(const HnStep *s);
+/* How x lies under the result of fused node k, which adds x, from *port, to the result so far; HN_CUDA_END_NONE: it
+ * does something else. */
+int32_t hn_cuda_end_adds(const HnStep *s, int k, int axis, int *port);
 /* In prepare: reads the fused nodes, which fit; ports whose numbers it takes from the host are marked as unread. */
 void hn_cuda_end_init(HnStep *s, HnCudaEnd *e, int axis);
 /* In prepare: operands of the shape of a result that is channels last come so, too. */

@@ -3,7 +3,7 @@
  */
 #include "op/gemm.h"
 
-#include "cuda/gemm/cuda_product.h"
+#include "cuda/gemm/cuda_lt.h"
 
 static const char *measure(const HnStep *s, HnCudaProductArgs *g)
 {
@@ -70,4 +70,30 @@ static const HnKernel gemm = {
     .fuses = hn_cuda_product_fuses,
 };
 
-const HnKernel *const hn_cuda_gemm[] = { &gemm, NULL };
+static const char *lt_reject(const HnStep *s)
+{
+    HnCudaProductArgs g = { 0 };
+    const char *reason = gemm_reject(s);
+    if (reason != NULL)
+        return reason;
+    measure(s, &g);
+    return hn_cuda_lt_reject(s, &g);
+}
+
+static gboolean lt_prepare(HnStep *s, GError **error)
+{
+    HnCudaProductArgs g = { 0 };
+    measure(s, &g);
+    return hn_cuda_lt_prepare(s, &g, error);
+}
+
+static const HnKernel lt = {
+    .name = "cuda.lt",
+    .reject = lt_reject,
+    .prepare = lt_prepare,
+    .run = hn_cuda_lt_run,
+    .release = hn_cuda_lt_release,
+    .fuses = hn_cuda_lt_fuses,
+};
+
+const HnKernel *const hn_cuda_gemm[] = { &lt, &gemm, NULL };

@@ -1,7 +1,7 @@
 /*
  * MatMul and FusedMatMul: stacks of matrices as in numpy.matmul.
  */
-#include "cuda/gemm/cuda_product.h"
+#include "cuda/gemm/cuda_lt.h"
 #include "op/gemm.h"
 
 /* MatMul has no parameters. */
@@ -114,5 +114,31 @@ static const HnKernel matmul = {
     .fuses = hn_cuda_product_fuses,
 };
 
-const HnKernel *const hn_cuda_matmul[] = { &matmul, NULL };
-const HnKernel *const hn_cuda_fusedmatmul[] = { &matmul, NULL };
+static const char *lt_reject(const HnStep *s)
+{
+    HnCudaProductArgs a = { 0 };
+    const char *reason = matmul_reject(s);
+    if (reason != NULL)
+        return reason;
+    measure(s, &a);
+    return hn_cuda_lt_reject(s, &a);
+}
+
+static gboolean lt_prepare(HnStep *s, GError **error)
+{
+    HnCudaProductArgs a = { 0 };
+    measure(s, &a);
+    return hn_cuda_lt_prepare(s, &a, error);
+}
+
+static const HnKernel lt = {
+    .name = "cuda.lt",
+    .reject = lt_reject,
+    .prepare = lt_prepare,
+    .run = hn_cuda_lt_run,
+    .release = hn_cuda_lt_release,
+    .fuses = hn_cuda_lt_fuses,
+};
+
+const HnKernel *const hn_cuda_matmul[] = { &lt, &matmul, NULL };
+const HnKernel *const hn_cuda_fusedmatmul[] = { &lt, &matmul, NULL };
