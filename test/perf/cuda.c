@@ -10,6 +10,7 @@
  * --copies these alone, in many forms of the host's part (HnCudaCopying), also where its threads have gone to sleep.
  * With --convs convolutions alone: channels last in each form, shared by some numbers of blocks, as they choose
  * themselves, and the kernel of plain values, without steps that bring values there.
+ * Products of halves are timed by cuBLASLt, too, where it is there, under names that end in ", cuBLASLt".
  * With --attention that of few tokens alone, by blocks of many queries and by those whose warps share the keys.
  */
 #include <stdio.h>
@@ -93,6 +94,7 @@ static const struct {
       0 },
     { "product f16 4096", "opset 21 graph g(%%x:f16[%d,4096]) -> (%%y) { %%y = MatMul(%%x, w:f16[4096,4096]) }", 4096,
       0 },
+    { "product f16 256", "opset 21 graph g(%%x:f16[%d,256]) -> (%%y) { %%y = MatMul(%%x, w:f16[256,256]) }", 2048, 16 },
     { "product f32 256", "opset 21 graph g(%%x:f32[%d,256]) -> (%%y) { %%y = MatMul(%%x, w:f32[256,256]) }", 2048, 64 },
     { "one row f16", "opset 21 graph g(%%x:f16[%d,8192]) -> (%%y) { %%y = MatMul(%%x, w:f16[8192,8192]) }", 1, 0 },
     { "one row, 8 bits",
@@ -306,7 +308,11 @@ static void measure_copies(HnDevice *device, gsize largest, gboolean forms)
 typedef struct {
     double bytes, flops;
     const char *kernel;
+    gboolean lt;         /* cuBLASLt computes some of it, ... */
+    const char *refused; /* ... or does not, for this reason */
 } Facts;
+
+#define LT "cuda.lt"
 
 static void add_facts(const HnStep *s, int depth, gpointer data)
 {
@@ -319,15 +325,29 @@ static void add_facts(const HnStep *s, int depth, gpointer data)
     f->bytes += cost.bytes;
     f->flops += cost.flops;
     f->kernel = s->kernel != NULL ? s->kernel->name : "ref";
+    f->lt = f->lt || strcmp(f->kernel, LT) == 0;
+    for (guint i = 0; s->refusals != NULL && i + 1 < s->refusals->len; i += 2)
+        if (strcmp(s->refusals->pdata[i], LT) == 0)
+            f->refused = s->refusals->pdata[i + 1];
 }
 
-static void measure(HnDevice *device, const char *name, const char *text)
+static void print_case(HnDevice *device, const char *name, const Facts *f, double took)
+{
+    const double copy = copy_rate(device, MAX((gsize)f->bytes / 2, 1));
+    printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"us\": %.2f, \"bytes\": %.0f, \"flops\": %.0f, \"of_copy\": %.3f, "
+           "\"tflops\": %.3f}\n",
+           name, f->kernel, took, f->bytes, f->flops, f->bytes / took * 1e6 / copy, f->flops / took * 1e-6);
+    fflush(stdout);
+}
+
+/* prefer: HnSessionOptions.prefer; where that is cuBLASLt and it computes nothing of it, only this is said. */
+static void measure(HnDevice *device, const char *name, const char *text, const char *prefer)
 {
     g_autoptr(GError) error = NULL;
     HnModel *m = test_model(text);
     HnEngine *e = hn_engine_new(m, device, NULL, &error);
     g_assert_no_error(error);
-    HnSession *s = hn_session_new_on(e, &(HnSessionOptions){ .threads = 1 }, &error);
+    HnSession *s = hn_session_new_on(e, &(HnSessionOptions){ .threads = 1, .prefer = prefer }, &error);
     g_assert_no_error(error);
     g_autoptr(GPtrArray) in = test_inputs(s, 1);
     HnTimer timer = { .tick_ns = 1 };
@@ -344,16 +364,25 @@ static void measure(HnDevice *device, const char *name, const char *text)
             us[i] = all;
     }
     hn_session_foreach_step(s, add_facts, &facts);
-    const double took = median(us, ROUNDS), copy = copy_rate(device, MAX((gsize)facts.bytes / 2, 1));
-    printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"us\": %.2f, \"bytes\": %.0f, \"flops\": %.0f, \"of_copy\": %.3f, "
-           "\"tflops\": %.3f}\n",
-           name, facts.kernel, took, facts.bytes, facts.flops, facts.bytes / took * 1e6 / copy,
-           facts.flops / took * 1e-6);
-    fflush(stdout);
+    if (prefer != NULL && !facts.lt)
+        fprintf(stderr, "perf-cuda: no time of '%s': %s\n", name, facts.refused);
+    else
+        print_case(device, name, &facts, median(us, ROUNDS));
     hn_session_free(s);
     hn_engine_unref(e);
     hn_model_free(m);
     g_free(timer.spans);
+}
+
+/* The same by cuBLASLt, whatever HONE_CUDA_LIBRARIES asks for. */
+static void measure_lt(HnDevice *device, const char *name, const char *text)
+{
+    HnCuda *c = device->handle;
+    const gboolean asked = c->asks_lt;
+    g_autofree char *named = g_strconcat(name, ", cuBLASLt", NULL);
+    c->asks_lt = TRUE;
+    measure(device, named, text, LT);
+    c->asks_lt = asked;
 }
 
 /* --- forms of convolutions ---------------------------------------------------------------------------------------- */
@@ -470,7 +499,7 @@ static void measure_attention(HnDevice *device)
                 g_autofree char *text = g_strdup_printf(
                     "opset 23 graph g(%%q:%s, %%k:%s, %%v:%s) -> (%%y) { %%y = Attention(%%q, %%k, %%v) }", q, q, q);
                 c->few_cost[0] = c->few_cost[1] = few ? 0 : G_MAXINT;
-                measure(device, name, text);
+                measure(device, name, text, NULL);
             }
     memcpy(c->few_cost, costs, sizeof costs);
 }
@@ -520,7 +549,9 @@ int main(int argc, char **argv)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(text, sizeof text, cases[i].text, size);
 #pragma GCC diagnostic pop
-        measure(device, cases[i].name, text);
+        measure(device, cases[i].name, text, NULL);
+        if (strstr(text, "f16") != NULL && strstr(text, "MatMul") != NULL)
+            measure_lt(device, cases[i].name, text);
     }
     return 0;
 }
