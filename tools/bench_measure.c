@@ -14,7 +14,7 @@ static gboolean warm_subject(Subject *s, GError **error)
     if (hn_progress_stop(progress, error) || !instance_run(&s->first, 0, &start, &end, error))
         return FALSE;
     s->phases[BENCH_FIRST_RUN] = (double)(end - start) / 1e6;
-    hn_tool_note_refs(b->ctx, s->first.trainer ? hn_trainer_session(s->first.trainer) : s->first.session);
+    hn_tool_note_refs(b->ctx, s->first.trainer ? hn_trainer_session(s->first.trainer) : s->first.session, s->backend);
     if (!hn_warm_up(&runner, &b->warmup, progress, &s->warmed, error))
         return FALSE;
     s->has_warmed = TRUE;

@@ -456,6 +456,8 @@ typedef struct {
     guint lacking_nodes;
     const char *without; /* the same of those that another kernel takes */
     guint without_nodes;
+    guint nodes;         /* on ref */
+    const HnNode *first; /* of them */
 } Notes;
 
 #define LACKING " is not installed" /* how kernels refuse for want of a library */
@@ -481,6 +483,7 @@ static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
         notes->without_nodes += lacking != NULL;
         return;
     }
+    notes->first = notes->nodes++ == 0 ? s->node : notes->first;
     hn_context_note(notes->ctx, 1, "node '%s' (%s) runs on ref", hn_node_label(s->node), s->node->op_type);
     for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2)
         hn_context_note(notes->ctx, 2, "node '%s': not %s: %s", hn_node_label(s->node),
@@ -497,13 +500,19 @@ static void note_unrecorded(const HnStep *s, const char *why, gpointer data)
         hn_context_note(data, 1, "node '%s' (%s) is not recorded: %s", hn_node_label(s->node), s->node->op_type, why);
 }
 
-void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
+void hn_tool_note_refs(HnContext *ctx, const HnSession *s, const HnBackend *on)
 {
     if (ctx->common.quiet)
         return;
     Notes notes = { .ctx = ctx, .seen = g_hash_table_new(NULL, NULL) };
     hn_session_foreach_step(s, note_step, &notes);
     hn_session_foreach_unrecorded(s, note_unrecorded, ctx);
+    if (on->memory != NULL && ctx->common.verbose == 0 && notes.nodes == 1)
+        hn_context_warn(ctx, "node '%s' (%s) has no kernel on device '%s' and runs on the host",
+                        hn_node_label(notes.first), notes.first->op_type, on->name);
+    else if (on->memory != NULL && ctx->common.verbose == 0 && notes.nodes > 1)
+        hn_context_warn(ctx, "%u nodes have no kernel on device '%s' and run on the host, the first one is '%s' (%s)",
+                        notes.nodes, on->name, hn_node_label(notes.first), notes.first->op_type);
     if (notes.lacking != NULL)
         hn_context_warn(ctx, "%s: %u node%s run%s on slow reference kernels", notes.lacking, notes.lacking_nodes,
                         notes.lacking_nodes == 1 ? "" : "s", notes.lacking_nodes == 1 ? "s" : "");

@@ -168,6 +168,7 @@ HnData *hn_tool_open_feed(HnContext *ctx, const HnToolFeed *f, HnValue *const *i
 /* Those of a session, as [*n]; to be freed. */
 HnValue **hn_tool_session_inputs(const HnSession *s, int *n);
 
-/* Warns where nodes run on reference kernels because a library is not installed. With -v: a line for each node that
- * runs on its reference kernel; with -vv what other kernels have against it. */
-void hn_tool_note_refs(HnContext *ctx, const HnSession *s);
+/* Warns where nodes run on reference kernels because a library is not installed, or because the device has memory of
+ * its own and no kernel for them. With -v: a line for each node that runs on its reference kernel; with -vv what other
+ * kernels have against it. */
+void hn_tool_note_refs(HnContext *ctx, const HnSession *s, const HnBackend *on);

@@ -276,7 +276,7 @@ static gboolean measure(Profiling *f, GError **error)
     measure_machine(f);
     if (hn_progress_stop(progress, error) || !hn_warm_up(&runner, &f->warmup, progress, &warmed, error))
         return FALSE;
-    hn_tool_note_refs(f->ctx, f->session);
+    hn_tool_note_refs(f->ctx, f->session, f->backend);
     HnProfileOptions o = { .run = run_set,
                            .kind = f->shapes_vary ? kind_of_set : NULL,
                            .data = f,

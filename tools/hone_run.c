@@ -440,7 +440,7 @@ static gboolean run_one(Run *r, const HnSample *s, int64_t batches, GError **err
         return FALSE;
     if (r->done == 0) {
         list_outputs(r, out);
-        hn_tool_note_refs(r->ctx, r->session);
+        hn_tool_note_refs(r->ctx, r->session, r->backend);
     }
     gboolean ok = (!r->p->test_data || compare(r, s, out, error)) && (!r->top || measure(r, s, out, error)) &&
                   (!r->results || keep(r, out, batches, error)) && show(r, s, out, batches, error) &&

@@ -214,3 +214,50 @@ with_lt() { HONE_CUDA_LIBRARIES=cublaslt HONE_CUBLASLT=$build/test/cuda/libhone-
     [ "$status" -eq 0 ] && [ -z "$stderr" ]
     HONE_CUDA_LIBRARIES=cudnn refuses 2 "HONE_CUDA_LIBRARIES is 'cudnn', not cublaslt" hone-run halves.onnx --data random --device cuda
 }
+
+@test "a node that runs on the host is named without -v, too; --strict refuses it" {
+    local on="node 'nonzero' (NonZero) has no kernel on device 'cuda' and runs on the host"
+    run --separate-stderr hone-run shape.onnx --data random --device cuda -o host.npz
+    [ "$status" -eq 0 ] && [ "$stderr" = "hone-run: $on" ] || explain
+    run --separate-stderr hone-bench shape.onnx --device cuda --runs 2
+    [ "$status" -eq 0 ] && [ "$stderr" = "hone-bench: $on" ] || explain
+    run --separate-stderr hone-run young.onnx --data random --device cuda -o host.npz
+    [ "$status" -eq 0 ] && [[ $stderr == "hone-run: 2 nodes have no kernel on device 'cuda' and run on the host, the first one is "* ]] || explain
+    succeeds hone-run -q shape.onnx --data random --device cuda -o host.npz
+    succeeds hone-run shape.onnx --data random --device ref -o host.npz
+    refuses 4 "node 'nonzero' (NonZero)" hone-run shape.onnx --data random --device cuda --strict
+}
+
+# no_room MOST COMMAND...: whichever allocation fails, status 6, one sentence and nothing left behind; after MOST of them at the latest none does
+no_room() {
+    local most=$1 k
+    shift
+    for ((k = 1; k <= most; k++)); do
+        HONE_EMU_LEAKS=1 HONE_EMU_FAIL_ALLOC=$k run --separate-stderr "$@"
+        [ "$status" -ne 0 ] || break
+        [ "$status" -eq 6 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] || { echo "allocation $k"; explain "$@" || return; }
+    done
+    [ "$k" -gt 2 ] && [ "$status" -eq 0 ] && [ -z "$stderr" ] || { echo "allocation $k"; explain "$@"; }
+}
+
+@test "each allocation fails once: status 6, and nothing is left on the device" {
+    no_room 50 hone-run conv.onnx --data random --device cuda -o room.npz
+    no_room 50 hone-run branches.onnx --data random --device cuda -o room.npz
+    no_room 200 hone-bench --train tagger.onnx --device cuda --runs 2 --json=room.json
+}
+
+# stopped SECONDS COMMAND...: Ctrl-C after so long; status 130 within a second
+stopped() {
+    local begun
+    begun=$(date +%s%N)
+    run --separate-stderr timeout --preserve-status -s INT "$@"
+    [ "$status" -eq 130 ] && sentence interrupted && [ $(($(date +%s%N) - begun - 1000000000 * $1)) -lt 1000000000 ] || explain "$@"
+}
+
+@test "Ctrl-C while the device is at work" {
+    for m in forever idle-forever; do
+        stopped 1 hone-run $m.onnx --data random --device cuda -o stopped.npz
+    done
+    stopped 1 hone-bench sines.onnx --device cuda --runs 1000000000
+    [ ! -e stopped.npz ]
+}

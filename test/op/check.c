@@ -662,6 +662,7 @@ static int check_list(const HnCaseList *list, uint64_t seed, const HnTarget *dev
         failures++;
         printf("# %s case %u: %s\n", list->op, i, wrong);
         print_again(op, &list->cases[i], seed + i);
+        fflush(stdout); /* who waits for one may stop here */
     }
     return failures;
 }
