@@ -102,6 +102,9 @@ static const char head[] =
     "mov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\nmov.u32 %r2, s;\nadd.u32 %r3, %r2, 32768;\n"
     "setp.eq.u32 %p3, %r1, %r1;\n";
 
+/* What goes on beside the warps may use the barriers that were made. */
+#define SHOWN "fence.mbarrier_init.release.cluster;\n"
+
 /* --- values ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -238,7 +241,7 @@ static void test_tile(void)
         x[i] = (uint16_t)(i + 1);
     g_autofree char *text = g_strconcat(
         head,
-        "@%p1 bra $L_wait;\nmbarrier.init.shared::cta.b64 [%r3], 1;\nmov.b32 %r5, -1;\nmov.b32 %r6, 2;\n"
+        "@%p1 bra $L_wait;\nmbarrier.init.shared::cta.b64 [%r3], 1;\n" SHOWN "mov.b32 %r5, -1;\nmov.b32 %r6, 2;\n"
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;\n"
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd3, {%r5, %r6}], "
         "[%r3];\n"
@@ -258,7 +261,20 @@ static void test_tile(void)
     device_free(d);
 }
 
-/* 64 bytes of x as they are. */
+/* Copies bytes from there to `to` of shared memory, and 64 of them to y. */
+static char *line_text(uint64_t from, int bytes, int to)
+{
+    return g_strdup_printf(
+        "%s@%%p1 bra $L_wait;\nmbarrier.init.shared::cta.b64 [%%r3], 1;\n" SHOWN "mov.u64 %%rd7, %" G_GUINT64_FORMAT
+        ";\nmov.u32 %%r5, %d;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r3], %d;\nadd.u32 %%r4, %%r2, %d;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%%r4], [%%rd7], %%r5, [%%r3];\n"
+        "$L_wait:\nbar.sync 0;\n$L_again:\nmbarrier.try_wait.parity.shared::cta.b64 %%p2, [%%r3], 0;\n"
+        "@!%%p2 bra $L_again;\nsetp.gt.u32 %%p4, %%r1, 15;\n@%%p4 bra $L_end;\nshl.b32 %%r7, %%r1, 2;\n"
+        "add.u32 %%r8, %%r2, %%r7;\nld.shared.u32 %%r9, [%%r8];\nmul.wide.u32 %%rd6, %%r1, 4;\n"
+        "add.s64 %%rd6, %%rd1, %%rd6;\nst.global.u32 [%%rd6], %%r9;\n$L_end:\nret;\n}\n",
+        head, from, bytes, bytes, to);
+}
+
 static void test_line(void)
 {
     Device *d = device_new();
@@ -266,20 +282,59 @@ static void test_line(void)
     const EmuTensorMap none = { 0 };
     for (uint32_t i = 0; i < 64; i++)
         d->word[0][i] = 3 * i + 1;
-    g_autofree char *text = g_strdup_printf(
-        "%s@%%p1 bra $L_wait;\nmbarrier.init.shared::cta.b64 [%%r3], 1;\nmov.u64 %%rd7, %" G_GUINT64_FORMAT ";\n"
-        "mov.u32 %%r5, 64;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r3], 64;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%%r2], [%%rd7], %%r5, [%%r3];\n"
-        "$L_wait:\nbar.sync 0;\n$L_again:\nmbarrier.try_wait.parity.shared::cta.b64 %%p2, [%%r3], 0;\n"
-        "@!%%p2 bra $L_again;\nsetp.gt.u32 %%p4, %%r1, 15;\n@%%p4 bra $L_end;\nshl.b32 %%r7, %%r1, 2;\n"
-        "add.u32 %%r8, %%r2, %%r7;\nld.shared.u32 %%r9, [%%r8];\nmul.wide.u32 %%rd6, %%r1, 4;\n"
-        "add.s64 %%rd6, %%rd1, %%rd6;\nst.global.u32 [%%rd6], %%r9;\n$L_end:\nret;\n}\n",
-        head, d->x.base + 16);
+    g_autofree char *text = line_text(d->x.base + 16, 64, 0);
     if (!run(d, text, &none, 0, &fault))
         g_error("%s", fault.text);
     for (uint32_t i = 0; i < 16; i++)
         g_assert_cmpuint(d->word[1][i], ==, 3 * (i + 4) + 1);
     device_free(d);
+}
+
+/* From, to, and how much: multiples of 16; beyond the end of x. */
+static void test_line_wrong(void)
+{
+    static const struct {
+        uint64_t from;
+        int bytes, to, result;
+        const char *says;
+    } wrong[] = { { 24, 64, 0, 716, "*copies 64 bytes from 0x7000000018 to 0x0 of shared*no multiples of 16" },
+                  { 16, 56, 0, 716, "*copies 56 bytes*no multiples of 16" },
+                  { 16, 64, 8, 716, "*to 0x8 of shared memory, which are no multiples of 16" },
+                  { 4 * WORDS - 32, 64, 0, 700, "*reads 16 bytes at 0x7000008000, where nothing is allocated" },
+                  { 16, 64, 32720, 719,
+                    "*race: changes atomically shared memory at 0x8000 that a copy of warp 0 wrote*" } };
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        Device *d = device_new();
+        EmuFault fault;
+        const EmuTensorMap none = { 0 };
+        g_autofree char *text = line_text(d->x.base + wrong[i].from, wrong[i].bytes, wrong[i].to);
+        g_assert_false(run(d, text, &none, 0, &fault));
+        g_test_message("%s", fault.text);
+        g_assert_cmpint(fault.result, ==, wrong[i].result);
+        g_assert_true(g_pattern_match_simple(wrong[i].says, fault.text));
+        device_free(d);
+    }
+}
+
+/* Operands in registers: they stay as they are until the product has been waited for, and are there before the fence.
+ */
+static void test_registers_wrong(void)
+{
+    static const char *const says[] = { "*changes a register that a product (wgmma) reads*",
+                                        "*a product without wgmma.fence behind what used one of its registers" };
+    for (int i = 0; i < 2; i++) {
+        Device *d = device_new();
+        EmuFault fault;
+        const EmuTensorMap none = { 0 };
+        g_autofree char *text = product_text(&forms[5]);
+        const char *at = i == 0 ? strstr(text, "wgmma.commit_group") : strstr(text, "wgmma.mma_async");
+        g_autofree char *before = g_strndup(text, (gsize)(at - text));
+        g_autofree char *wrong = g_strconcat(before, "mov.b32 %r21, 0;\n", at, NULL);
+        g_assert_false(run(d, wrong, &none, 0, &fault));
+        g_test_message("%s", fault.text);
+        g_assert_true(g_pattern_match_simple(says[i], fault.text));
+        device_free(d);
+    }
 }
 
 /* --- planted faults ----------------------------------------------------------------------------------------------- */
@@ -295,18 +350,17 @@ static void test_line(void)
 #define WAIT "@!%p2 bra $L_again;\n"
 #define FENCE "wgmma.fence.sync.aligned;\n"
 #define A_DESC "mov.u64 %rd4, 4611686293338849280;\n"
+#define PRODUCT "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd4, %rd5, %p3, 1, 1, 0, 0;\n"
 #define COMMIT "wgmma.commit_group.sync.aligned;\n"
 #define READY "wgmma.wait_group.sync.aligned 0;\n"
 #define END "bar.sync 0; // end\n"
 static const char right_text[] =
-    "add.u32 %r4, %r2, 16384;\nmov.b32 %r5, 0;\n@%p1 bra $L_go;\n" GATE "$L_go:\n"
+    "add.u32 %r4, %r2, 16384;\nmov.b32 %r5, 0;\n@%p1 bra $L_go;\n" GATE SHOWN "$L_go:\n"
     "mov.u32 %r10, %r1;\nmov.b32 %r11, 0x3c003c00;\n$L_fill:\nshl.b32 %r12, %r10, 2;\nadd.u32 %r12, %r12, %r2;\n"
     "st.shared.u32 [%r12], %r11;\nadd.u32 %r10, %r10, 128;\nsetp.lt.u32 %p2, %r10, 2048;\n@%p2 bra $L_fill;\n" PROXY
         WRITTEN "@%p1 bra $L_again;\n" EXPECT TILE
     "$L_again:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n" WAIT A_DESC
-    "mov.u64 %rd5, 4611686293338850304;\n" FENCE
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd4, %rd5, %p3, 1, 1, 0, 0;\n" COMMIT
-        READY "add.f32 %f1, %f1, %f2;\n" END
+    "mov.u64 %rd5, 4611686293338850304;\n" FENCE PRODUCT COMMIT READY "add.f32 %f1, %f1, %f2;\n" END
     "shl.b32 %r12, %r1, 2;\nadd.u32 %r12, %r12, %r2;\nst.shared.u32 [%r12], %r11;\n"
     "mul.wide.u32 %rd6, %r1, 4;\nadd.s64 %rd6, %rd1, %rd6;\nst.global.f32 [%rd6], %f1;\nret;\n}\n";
 
@@ -317,6 +371,16 @@ typedef struct {
 static const Planted planted[] = {
     { "no-barrier-there", GATE, "", "there is no mbarrier at 0x8000 of shared memory" },
     { "no-arrivals", GATE, "mbarrier.init.shared::cta.b64 [%r3], 0;\n", "an mbarrier for 0 arrivals" },
+    { "gate-again", GATE, GATE GATE, "there is an mbarrier at 0x8000 already" },
+    { "gate-overwritten", SHOWN, "st.shared.u32 [%r3], %r5;\n" SHOWN, "writes over the mbarrier at 0x8000 of shared*" },
+    { "gate-copied-over", SHOWN, "cp.async.ca.shared.global [%r3], [%rd1], 8;\n" SHOWN,
+      "writes over the mbarrier at 0x8000 of shared*" },
+    { "gate-not-shown", EXPECT, "add.u32 %r3, %r3, 8;\n" GATE EXPECT,
+      "the mbarrier at 0x8008 was made without a fence (mbarrier_init or proxy.async) behind it" },
+    { "sums-used-behind-fence", FENCE, FENCE "mov.f32 %f1, 0f00000000;\n",
+      "a product without wgmma.fence behind what used one of its registers" },
+    { "one-warp-does-more", FENCE, FENCE "setp.lt.u32 %p4, %r1, 96;\n@%p4 bra $L_less;\n" PRODUCT "$L_less:\n",
+      "the products (wgmma) of this warp are not those of the other warps of its warpgroup" },
     { "proxy-forgotten", PROXY, "", "reads 0x* of shared memory that warp * wrote, with no fence.proxy.async between" },
     { "not-written", WRITTEN, "", "* shared memory*" },
     { "too-many-bytes", EXPECT, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 1040;\n",
@@ -383,6 +447,8 @@ int main(int argc, char **argv)
     g_test_add_func("/ptx-async/products", test_products);
     g_test_add_func("/ptx-async/tile", test_tile);
     g_test_add_func("/ptx-async/line", test_line);
+    g_test_add_func("/ptx-async/line-wrong", test_line_wrong);
+    g_test_add_func("/ptx-async/registers-wrong", test_registers_wrong);
     g_test_add_func("/ptx-async/right", test_right);
     for (size_t i = 0; i < G_N_ELEMENTS(planted); i++) {
         g_autofree char *path = g_strdup_printf("/ptx-async/planted/%s", planted[i].name);

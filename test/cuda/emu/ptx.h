@@ -87,8 +87,10 @@ struct PtxInst {
     uint8_t round;    /* PtxRound */
     uint8_t vec;      /* elements of a vector in memory */
     uint8_t sub;      /* a variant, by instruction */
-    uint8_t flags;    /* PTX_... below */
+    uint16_t flags;   /* PTX_... below */
     uint8_t n;        /* operands */
+    bool copies;      /* mov from a register: what compilers add where ways meet, and take away again */
+    uint8_t results;  /* how many of them, the first ones, are registers that are written */
     int32_t o[6];     /* rows of the first ones */
     uint32_t more;    /* where all of them stand in PtxKernel.rows */
     uint32_t wide;    /* bit i: operand i has rows of 8 bytes */
@@ -106,8 +108,9 @@ enum {
     PTX_RELU = 8,
     PTX_NAN = 16,
     PTX_TRANS = 32,
-    PTX_NOT_D = 64, /* no result is wanted (_ or red) */
-    PTX_WEAK = 128, /* an access of memory without .volatile, .relaxed, .acquire, .release */
+    PTX_NOT_D = 64,      /* no result is wanted (_ or red) */
+    PTX_WEAK = 128,      /* an access of memory without .volatile, .relaxed, .acquire, .release */
+    PTX_READ_ONLY = 256, /* .nc */
 };
 
 typedef struct {
@@ -159,6 +162,7 @@ struct EmuKernel {
     GArray *param_offset, *param_size; /* size_t */
     size_t param_bytes;
     unsigned max_threads;
+    bool products; /* it has some of warpgroups (wgmma) */
 };
 
 /* Who read and wrote 2 bytes last: halves of one word are often two threads' own. Times are steps between barriers,
@@ -192,6 +196,7 @@ typedef struct {
     uint8_t lane, size, source_size;
     const PtxInst *in;
     const uint8_t *src; /* NULL: zeros */
+    uint8_t was[16];    /* what was there when it began */
 } PtxCopy;
 
 typedef struct PtxAsync PtxAsync; /* ptx_async.c */
@@ -217,12 +222,17 @@ struct PtxWarp {
     uint32_t clock[LANES];          /* what warp i did before this time is ordered before what this one does */
     uint32_t newest;                /* of these, but the warp's own */
     uint8_t turn;                   /* counts barriers of its lanes among themselves (__syncwarp) */
+    uint32_t again;                 /* lanes whose store met what another one has written since the last of these */
+    uint8_t again_of[LANES];        /* ... which one */
     uint32_t group[LANES];          /* copies' groups, by lane */
     GArray *copies;                 /* PtxCopy */
     uint32_t carry;                 /* of add.cc, a bit for each lane */
     GArray *products;               /* of a warpgroup, begun; NULL: there were none */
-    uint8_t *busy;                  /* by 128 bytes of registers: how many of these write there */
-    uint32_t product_group;
+    uint8_t *busy, *read;           /* by 128 bytes of registers: how many of these write, read there */
+    uint32_t *used;                 /* ... and when another instruction used them last, in fences of products */
+    uint32_t product_group, product_fences;
+    const PtxInst *product_last;
+    uint32_t product_hash; /* of all of them so far: the four warps of a group compute the same ones */
     bool products_fenced;
     uint32_t proxied; /* what it wrote to shared memory before, asynchronous work may read (fence.proxy.async) */
     uint64_t steps;
@@ -250,6 +260,7 @@ struct PtxBlock {
     uint32_t time, began;
     uint32_t acquired; /* what others published before this time is known here */
     PtxLaunch *launch;
+    bool gated;         /* there are mbarriers */
     size_t copies_open; /* pieces that were begun and not waited for */
     PtxAsync *async;
 };
@@ -392,8 +403,12 @@ const char *ptx_decode_product(const PtxOpcode *o, PtxInst *in);
 void ptx_products_start(PtxWarp *w);
 void ptx_products_end(PtxWarp *w);
 void ptx_products_free(PtxWarp *w);
-/* That the instruction uses no register of a product that goes on. */
-void ptx_check_busy(PtxWarp *w, const PtxInst *in);
+/* That the instruction, which is no product, uses no register of a product that goes on. */
+void ptx_check_registers(PtxWarp *w, const PtxInst *in);
+void ptx_gates_shown(const PtxWarp *w); /* those that the warp has made */
+void ptx_run_gates_shown(PtxWarp *w, const PtxInst *in, uint32_t mask);
+void ptx_products_compare(const PtxBlock *b);                                            /* at its end */
+void ptx_check_gate(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size_t bytes); /* no mbarrier is there */
 void ptx_run_proxy(PtxWarp *w, const PtxInst *in, uint32_t mask);
 
 /* Half numbers. */

@@ -12,6 +12,8 @@ enum { POLLS = 100000 }; /* in vain, and nothing else happened */
 typedef struct {
     uint32_t at, phase, count, pending;
     int64_t bytes;         /* that are still to come */
+    int maker;             /* warp that has made it */
+    bool shown;            /* by a fence, to what goes on beside the warps */
     uint32_t clock[LANES]; /* what is ordered before the end of this phase */
     uint32_t done[LANES];  /* ... of the one before */
 } Gate;
@@ -91,6 +93,30 @@ static uint64_t near_address(PtxWarp *w, const PtxInst *in, int operand, int64_t
     return address[lane] / PTX_WINDOW == 1 ? address[lane] - PTX_SHARED_BASE : address[lane];
 }
 
+void ptx_gates_shown(const PtxWarp *w)
+{
+    GArray *gates = w->block->async->gates;
+    for (guint i = 0; i < gates->len; i++)
+        g_array_index(gates, Gate, i).shown |= g_array_index(gates, Gate, i).maker == w->index;
+}
+
+void ptx_run_gates_shown(PtxWarp *w, const PtxInst *in, uint32_t mask)
+{
+    (void)in;
+    (void)mask;
+    ptx_gates_shown(w);
+}
+
+void ptx_check_gate(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size_t bytes)
+{
+    const GArray *gates = w->block->async->gates;
+    for (guint i = 0; i < gates->len; i++) {
+        const Gate *g = &g_array_index(gates, Gate, i);
+        if (at < g->at + 8 && g->at < at + bytes)
+            ptx_fault(w, in, lane, FAULT_OTHER, "writes over the mbarrier at 0x%x of shared memory", g->at);
+    }
+}
+
 static Gate *gate_at(PtxWarp *w, const PtxInst *in, int lane, uint64_t at)
 {
     GArray *gates = w->block->async->gates;
@@ -126,9 +152,10 @@ static void gate_init(PtxWarp *w, const PtxInst *in, uint32_t mask)
         GArray *gates = w->block->async->gates;
         for (guint i = 0; i < gates->len; i++)
             if (g_array_index(gates, Gate, i).at == at)
-                g_array_remove_index_fast(gates, i);
-        Gate g = { .at = (uint32_t)at, .count = count[l], .pending = count[l] };
+                ptx_fault(w, in, l, FAULT_OTHER, "there is an mbarrier at 0x%" G_GINT64_MODIFIER "x already", at);
+        Gate g = { .at = (uint32_t)at, .count = count[l], .pending = count[l], .maker = w->index };
         g_array_append_val(gates, g);
+        w->block->gated = true;
     }
 }
 
@@ -238,6 +265,9 @@ const char *ptx_decode_gate(const PtxOpcode *o, PtxInst *in)
 /* It begins: what comes is in f.data. */
 static void take_off(PtxWarp *w, Flight *f, const Gate *g, uint64_t dst)
 {
+    if (!g->shown)
+        ptx_fault(w, f->in, 0, FAULT_OTHER,
+                  "the mbarrier at 0x%x was made without a fence (mbarrier_init or proxy.async) behind it", g->at);
     f->gate = g->at;
     f->dst = (uint32_t)dst;
     memcpy(f->clock, w->clock, sizeof f->clock);
@@ -474,6 +504,13 @@ static int depth_of(const PtxInst *in)
     return in->from == T_TF32 ? 8 : 16;
 }
 
+/* A register of a product that another instruction used since the last fence. */
+static void used_behind_fence(PtxWarp *w, const PtxInst *in, int32_t row)
+{
+    if (row >= 0 && !(row & 1) && w->used[row / LINE] == w->product_fences)
+        ptx_fault(w, in, 0, FAULT_OTHER, "a product without wgmma.fence behind what used one of its registers");
+}
+
 /* D, A (a descriptor, or four registers), B, whether to add, signs, and what lies across k. */
 static void product_begin(PtxWarp *w, const PtxInst *in, uint32_t mask)
 {
@@ -502,10 +539,17 @@ static void product_begin(PtxWarp *w, const PtxInst *in, uint32_t mask)
     }
     if (!w->products)
         w->products = g_array_new(FALSE, FALSE, sizeof(Product));
-    if (!w->busy)
-        w->busy = g_malloc0(w->launch->kernel->register_bytes / LINE + 1);
-    for (int i = 0; i < columns(in) / 2; i++)
+    for (int i = 0; i < columns(in) / 2; i++) {
+        used_behind_fence(w, in, o[i]);
         w->busy[o[i] / LINE]++;
+    }
+    for (int i = 0; from_registers(in) && i < 4; i++) {
+        used_behind_fence(w, in, a[i]);
+        if (!(a[i] & 1))
+            w->read[a[i] / LINE]++;
+    }
+    w->product_last = in;
+    w->product_hash = w->product_hash * 31 + (uint32_t)(in - w->launch->code) + 1;
     p.began = ptx_tick(w->block);
     g_array_append_val(w->products, p);
 }
@@ -544,6 +588,9 @@ static void product_end(PtxWarp *w, const Product *p)
         use_matrix(w, in, &m, w->index % 4 * ROWS, ROWS, depth, p->began);
         read_matrix(w, &m, t, w->index % 4 * ROWS, ROWS, depth, A);
     }
+    for (int r = 0; from_registers(in) && r < 4; r++)
+        if (!(o[n / 2 + r] & 1))
+            w->read[o[n / 2 + r] / LINE]--;
     for (int i = 0; i < n / 2; i++) {
         float *d = ptx_row(w, o[i]);
         w->busy[o[i] / LINE]--;
@@ -566,6 +613,7 @@ static void product_fence(PtxWarp *w, const PtxInst *in, uint32_t mask)
     (void)in;
     (void)mask;
     w->products_fenced = true;
+    w->product_fences++;
 }
 
 static void product_group(PtxWarp *w, const PtxInst *in, uint32_t mask)
@@ -630,23 +678,59 @@ const char *ptx_decode_product(const PtxOpcode *o, PtxInst *in)
     return "*";
 }
 
-void ptx_check_busy(PtxWarp *w, const PtxInst *in)
+static bool is_of_products(const PtxInst *in)
+{
+    return in->fn == product_begin || in->fn == product_fence || in->fn == product_group || in->fn == product_wait;
+}
+
+void ptx_check_registers(PtxWarp *w, const PtxInst *in)
 {
     const int32_t *o = ptx_more(w, in);
-    for (int i = 0; i < in->n && in->fn != product_begin; i++)
-        if (o[i] >= 0 && !(o[i] & 1) && w->busy[o[i] / LINE])
+    if (is_of_products(in))
+        return;
+    for (int i = 0; i < in->n; i++) {
+        if (o[i] < 0 || o[i] & 1)
+            continue;
+        if (w->busy[o[i] / LINE])
             ptx_fault(w, in, 0, FAULT_OTHER,
                       "uses a register of a product (wgmma) that nobody has waited for (wgmma.wait_group)");
+        if (i < in->results && !in->copies && w->read[o[i] / LINE])
+            ptx_fault(
+                w, in, 0, FAULT_OTHER,
+                "changes a register that a product (wgmma) reads, which nobody has waited for (wgmma.wait_group)");
+        if (!in->copies)
+            w->used[o[i] / LINE] = w->product_fences;
+    }
+}
+
+void ptx_products_compare(const PtxBlock *b)
+{
+    for (int i = 0; b->launch->kernel->products && i < b->warps; i++) {
+        PtxWarp *w = &b->warp[i], *first = &b->warp[i / 4 * 4];
+        if (w->product_hash != first->product_hash)
+            ptx_fault(w, w->product_last ? w->product_last : first->product_last, 0, FAULT_OTHER,
+                      "the products (wgmma) of this warp are not those of the other warps of its warpgroup");
+    }
 }
 
 void ptx_products_start(PtxWarp *w)
 {
-    w->product_group = w->proxied = 0;
+    const size_t rows = w->launch->kernel->register_bytes / LINE + 1;
+    w->product_group = w->proxied = w->product_hash = 0;
+    w->product_fences = 1;
+    w->product_last = NULL;
     w->products_fenced = false;
     if (w->products)
         g_array_set_size(w->products, 0);
-    if (w->busy)
-        memset(w->busy, 0, w->launch->kernel->register_bytes / LINE + 1);
+    if (!w->launch->kernel->products)
+        return;
+    if (!w->busy) {
+        w->busy = g_new(uint8_t, 2 * rows);
+        w->read = w->busy + rows;
+        w->used = g_new(uint32_t, rows);
+    }
+    memset(w->busy, 0, 2 * rows);
+    memset(w->used, 0, rows * sizeof *w->used);
 }
 
 void ptx_products_end(PtxWarp *w)
@@ -661,4 +745,5 @@ void ptx_products_free(PtxWarp *w)
     if (w->products)
         g_array_unref(w->products);
     g_free(w->busy);
+    g_free(w->used);
 }

@@ -78,7 +78,7 @@ static void read_space(const PtxOpcode *o, PtxInst *in)
                                           : SPACE_GENERIC;
     bool strong = ptx_has(o, ".volatile") || ptx_has(o, ".relaxed") || ptx_has(o, ".acquire") ||
                   ptx_has(o, ".release") || ptx_has(o, ".acq_rel") || ptx_has(o, ".mmio");
-    in->flags |= strong ? 0 : PTX_WEAK;
+    in->flags |= (strong ? 0 : PTX_WEAK) | (ptx_has(o, ".nc") ? PTX_READ_ONLY : 0);
     in->vec = ptx_has(o, ".v2") ? 2 : ptx_has(o, ".v4") ? 4 : ptx_has(o, ".v8") ? 8 : 1;
 }
 
@@ -186,6 +186,7 @@ static const char *decode_special(const PtxOpcode *o, PtxInst *in)
     if (ptx_is(op, "membar") || ptx_is(op, "fence")) {
         bool nothing = ptx_has(o, ".cta") || ptx_has(o, ".proxy") || ptx_has(o, ".mbarrier_init");
         in->fn = ptx_has(o, ".proxy") && ptx_has(o, ".async") ? ptx_run_proxy
+                 : ptx_has(o, ".mbarrier_init")               ? ptx_run_gates_shown
                  : nothing                                    ? ptx_run_nothing
                                                               : ptx_run_fence;
         return "*";

@@ -55,7 +55,8 @@ static inline bool own_copy(const PtxWarp *w, const PtxStamp *s, uint32_t bytes)
 }
 
 /* Lanes of one warp are threads, too: between what one of them writes and another one reads, or reads before, is a
- * barrier of these lanes. Who writes what another one wrote, in whatever order, is left alone. */
+ * barrier of these lanes. What two of them write to one place without one must be the same: `again`, see same_values().
+ */
 static inline void stamp_lane(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
                               const char *where, uint64_t address)
 {
@@ -69,6 +70,12 @@ static inline void stamp_lane(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s,
         !(s->wrote_bytes & (PTX_ATOMIC | PTX_BY_COPY)) && s->wrote_lane != l && s->wrote_lane != PTX_SOME &&
         s->wrote_turn == w->turn)
         race(w, in, l, use, where, address, true, "lane", s->wrote_lane);
+    if (use == USE_WRITE && s->wrote == time && s->writer == w->index && s->wrote_bytes & bytes &&
+        !(s->wrote_bytes & (PTX_ATOMIC | PTX_BY_COPY)) && s->wrote_lane != l && s->wrote_lane != PTX_SOME &&
+        s->wrote_turn == w->turn) {
+        w->again |= 1u << l;
+        w->again_of[l] = s->wrote_lane;
+    }
     if (use == USE_WRITE && s->read == time && s->reader == w->index && s->read_bytes & bytes && s->read_lane != l &&
         s->read_lane != PTX_SOME && s->read_turn == w->turn)
         race(w, in, l, use, where, address, false, s->read_lane == PTX_MANY ? "several lanes, marked" : "lane",
@@ -252,6 +259,8 @@ static void place_shared(PtxWarp *w, const PtxInst *in, uint32_t mask, const uin
                               "x of shared memory, to which a copy (cp.async) is under way that nobody has waited for",
                               deed(use), at + i);
         stamps(w, in, l, b->shared_stamps, at, bytes, use, "shared memory at", at);
+        if (b->gated && use != USE_READ)
+            ptx_check_gate(w, in, l, at, bytes);
         if (use == USE_WRITE)
             memset(b->shared_defined + at, 1, bytes);
         place[l] = b->shared + at;
@@ -337,6 +346,17 @@ static void place_param(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint
     }
 }
 
+/* What was read in this way may be what was there before somebody wrote. */
+static void read_only(PtxWarp *w, const PtxInst *in, int l, const PtxStamp *s, size_t bytes, uint64_t address)
+{
+    for (size_t i = 0; i < (bytes + PTX_STAMPED - 1) / PTX_STAMPED; i++)
+        if (s[i].wrote >= w->launch->began)
+            ptx_fault(w, in, l, FAULT_OTHER,
+                      "reads 0x%" G_GINT64_MODIFIER
+                      "x as memory that nobody writes (.nc), but this launch has written it",
+                      address + i * PTX_STAMPED);
+}
+
 static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint64_t *address, size_t bytes,
                              PtxUse use, uint8_t **place)
 {
@@ -374,6 +394,8 @@ static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const
                       deed(use), bytes, address[l], at, room);
         if (stamped)
             stamps(w, in, l, r->races, at, bytes, use, "global memory at", address[l]);
+        if (in->flags & PTX_READ_ONLY)
+            read_only(w, in, l, (const PtxStamp *)r->races + at / PTX_STAMPED, bytes, address[l]);
         if (use == USE_WRITE)
             memset(r->defined + at, 1, bytes);
         place[l] = r->data + at;
@@ -465,13 +487,42 @@ void ptx_run_load(PtxWarp *w, const PtxInst *in, uint32_t mask)
     }
 }
 
+/* The element of a row that a lane stores. */
+static const uint8_t *stored(PtxWarp *w, const PtxInst *in, int v, int l)
+{
+    const size_t size = ptx_type_bytes((PtxType)in->type), step = size == 16 ? 16 : in->wide >> (v + 1) & 1 ? 8 : 4;
+    return (const uint8_t *)ptx_row(w, ptx_more(w, in)[v + 1]) + step * (size_t)l;
+}
+
+/* Lanes of a warp store where others have stored without a barrier between: where that was another value, chance says
+ * which one stays. What an earlier instruction stored is still there. */
+static void same_values(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint64_t *address, uint8_t **place)
+{
+    const size_t size = ptx_type_bytes((PtxType)in->type);
+    for (uint32_t m = w->again; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        int j = l; /* a lane of this instruction with the same place, or none */
+        for (uint32_t n = mask & ((1u << l) - 1); n; n &= n - 1)
+            j = place[__builtin_ctz(n)] == place[l] ? __builtin_ctz(n) : j;
+        for (int v = 0; v < in->vec; v++)
+            if (memcmp(j == l ? place[l] + size * (size_t)v : stored(w, in, v, j), stored(w, in, v, l), size) != 0)
+                ptx_fault(w, in, l, FAULT_OTHER,
+                          "race: writes %s memory at 0x%" G_GINT64_MODIFIER
+                          "x that lane %d wrote with another value and no barrier between",
+                          address[l] / PTX_WINDOW > 3 ? "global" : "shared", address[l], w->again_of[l]);
+    }
+}
+
 void ptx_run_store(PtxWarp *w, const PtxInst *in, uint32_t mask)
 {
     uint64_t address[LANES];
     uint8_t *place[LANES];
     size_t size = ptx_type_bytes((PtxType)in->type);
     ptx_addresses(w, in, 0, in->imm, mask, address);
+    w->again = 0;
     ptx_places(w, in, mask, (PtxSpace)in->space, address, size * in->vec, USE_WRITE, place);
+    if (w->again)
+        same_values(w, in, mask, address, place);
     const int32_t *o = ptx_more(w, in);
     for (int v = 0; v < in->vec; v++) {
         const uint8_t *s = ptx_row(w, o[v + 1]);
@@ -593,6 +644,7 @@ void ptx_run_proxy(PtxWarp *w, const PtxInst *in, uint32_t mask)
     (void)in;
     (void)mask;
     w->proxied = ptx_tick(w->block);
+    ptx_gates_shown(w);
 }
 
 /* --- parameters of functions: between places in local memory --- */
@@ -638,6 +690,8 @@ void ptx_run_copy_begin(PtxWarp *w, const PtxInst *in, uint32_t mask)
             ptx_fault(w, in, l, FAULT_ADDRESS,
                       "copies %zu bytes to 0x%" G_GINT64_MODIFIER "x of shared memory, which has %zu bytes", bytes,
                       to[l], b->shared_bytes);
+        if (b->gated)
+            ptx_check_gate(w, in, l, to[l], bytes);
         if (source[l])
             read |= m & -m;
     }
@@ -672,7 +726,10 @@ void ptx_run_copy_begin(PtxWarp *w, const PtxInst *in, uint32_t mask)
                       (uint8_t)bytes,
                       (uint8_t)MIN(source[l], bytes),
                       in,
-                      source[l] ? place[l] : NULL };
+                      source[l] ? place[l] : NULL,
+                      { 0 } };
+        if (c.src)
+            memcpy(c.was, c.src, c.source_size);
         g_array_append_val(w->copies, c);
         b->copies_open++;
     }
@@ -688,6 +745,9 @@ void ptx_copies_finish(PtxWarp *w, uint32_t mask, uint32_t keep)
             g_array_index(w->copies, PtxCopy, left++) = c;
             continue;
         }
+        if (c.source_size && memcmp(c.was, c.src, c.source_size) != 0)
+            ptx_fault(w, c.in, c.lane, FAULT_OTHER,
+                      "what is copied was changed before anybody had waited for the copy");
         memset(b->shared + c.dst, 0, c.size);
         if (c.source_size)
             memcpy(b->shared + c.dst, c.src, c.source_size);

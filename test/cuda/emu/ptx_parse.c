@@ -669,6 +669,20 @@ static void read_call(Parser *p, PtxInst in, uint32_t from)
     copy_list(p, in, from, results, n_results, c->results, true);
 }
 
+/* How many operands are written: one, or all of a vector that comes first. */
+static uint8_t results_of(const PtxOpcode *o, const PtxInst *in, const char *form, const Arg *args)
+{
+    static const char *const none[] = { "st",     "red",   "bar",      "barrier",  "wgmma",
+                                        "membar", "fence", "stmatrix", "nanosleep" };
+    for (size_t i = 0; i < G_N_ELEMENTS(none); i++)
+        if (ptx_is(o->part[0], none[i]))
+            return 0;
+    uint8_t n = 0;
+    while (n < in->n && args[n].in_vector)
+        n++;
+    return in->n == 0 || *form == 'M' ? 0 : MAX(n, 1);
+}
+
 static void read_instruction(Parser *p, PtxWord w, uint32_t from)
 {
     PtxInst in = { .guard = -1, .line = p->s.line };
@@ -744,6 +758,9 @@ static void read_instruction(Parser *p, PtxWord w, uint32_t from)
     for (int i = 0; i < 6; i++)
         in.o[i] = i < n ? rows[i] : -1;
     g_array_append_vals(p->k->rows, rows, (guint)n);
+    in.results = results_of(&o, &in, form, args);
+    in.copies = n == 2 && ptx_is(o.part[0], "mov") && !(rows[1] & 1);
+    p->k->products = p->k->products || ptx_is(o.part[0], "wgmma");
     if (in.control == CTL_SYNC && in.sync == 0)
         in.sync = rows[n - 1];
     add(p, &in, from);

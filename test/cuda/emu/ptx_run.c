@@ -338,8 +338,8 @@ static PtxSplit *room(PtxWarp *w, int *at)
 static bool control(PtxWarp *w, const PtxInst *in, int at, uint32_t mask)
 {
     PtxSplit *s = room(w, &at);
-    if (mask && w->products && w->products->len && in->control == CTL_SYNC)
-        ptx_check_busy(w, in);
+    if (mask && w->launch->kernel->products && in->control == CTL_SYNC)
+        ptx_check_registers(w, in);
     switch ((PtxControl)in->control) {
     case CTL_BRA:
         if (mask == s->mask) {
@@ -444,8 +444,8 @@ static void run_warp(PtxWarp *w, int steps)
         while (left > 0 && in->control == CTL_NONE && pc != stop) {
             uint32_t m = guarded(w, in, mask);
             if (m) {
-                if (w->products && w->products->len)
-                    ptx_check_busy(w, in);
+                if (w->launch->kernel->products)
+                    ptx_check_registers(w, in);
                 in->fn(w, in, m);
             }
             in = &code[++pc];
@@ -595,6 +595,7 @@ static void block_start(PtxBlock *b, uint32_t i)
     b->began = ptx_tick(b);
     b->acquired = 0;
     b->copies_open = 0;
+    b->gated = false;
     ptx_async_start(b->async);
     memset(b->barrier, 0, sizeof b->barrier);
     memset(b->shared_defined, 0, b->shared_bytes);
@@ -642,6 +643,7 @@ static bool run_block(PtxBlock *b, uint64_t steps)
         }
         if (done == b->warps) {
             ptx_async_end(b);
+            ptx_products_compare(b);
             return true;
         }
         for (int i = 0; i < b->warps && !ran; i++) {
