@@ -38,7 +38,7 @@ HEADER, ENTRY, ALIGN = "<8sII64s", "<64sQQ", 64  # as src/cuda/pack_kernels.py
 
 # what else judges a family, of BUILD/test, where it was built
 PROGRAMS = {"elementwise": ["cuda/test-cuda-run"], "gemm": ["test-cuda_products"], "conv": ["cuda/test-cuda-last"], "core": ["cuda/test-cuda-last"], "int8": ["cuda/test-cuda-run"],
-            "trees": ["test-cpu_trees"]}
+            "train": ["cuda/test-cuda-train"], "trees": ["test-cpu_trees"]}
 
 # files of kernels for capability 9.0 alone
 HOPPER_LIST = re.search(r"^hopper_files = \[(.*?)\]", open(os.path.join(CUDA, "meson.build")).read(), re.M | re.S)
