@@ -111,6 +111,12 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
+void hn_window_axes(int n, const HnWindowAxis *axes, int want, HnWindowAxis *to)
+{
+    for (int i = 0; i < want; i++)
+        to[i] = i < want - n ? hn_window_one() : axes[i - (want - n)];
+}
+
 void hn_window_range(const HnWindowAxis *a, int64_t k, int64_t *lo, int64_t *hi)
 {
     int64_t first = a->pad - k * a->dilation;

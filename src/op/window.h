@@ -45,6 +45,14 @@ static inline int64_t hn_window_overhang(const HnWindowAxis *a)
     return (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1 - a->in - a->pad;
 }
 
+/* Of one element, which is looked at as it is. */
+static inline HnWindowAxis hn_window_one(void)
+{
+    return (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+}
+/* n axes as `want` >= n of them: in front of them are axes of one element. */
+void hn_window_axes(int n, const HnWindowAxis *axes, int want, HnWindowAxis *to);
+
 /* Output positions [*lo, *hi) whose tap k lies in the input; *lo = *hi where there is none. */
 void hn_window_range(const HnWindowAxis *a, int64_t k, int64_t *lo, int64_t *hi);
 

@@ -14,6 +14,8 @@
 #define HN_LOOPS "cpu/conv/conv_few_loops.h"
 #include "base/every_level.h"
 
+enum { H, W };
+
 #define MOST_IN 4   /* channels of the source */
 #define LEAST_OUT 8 /* of the result: of less, lanes are columns (conv_planar.c) */
 #define MOST_OUT 64
@@ -23,7 +25,7 @@
 
 typedef struct {
     HnConvPlan plan;
-    HnWindowAxis h, w;
+    HnWindowAxis axis[2];
     const HnFewFn (*fns)[3][HN_FEW_SIZES];
     int64_t lanes, vectors, panels; /* of output channels: some vectors each */
     int64_t lines;                  /* of the window: rows of all channels */
@@ -38,17 +40,16 @@ typedef struct {
     HnEpilogueEnd end;
 } Few;
 
-/* A signal is one row. */
-static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
+/* Floats of a line of a copy: what a tile's outputs look at, at least. */
+static int64_t copied_width(const HnWindowAxis *w)
 {
-    *h = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    *w = p->axis[p->n - 1];
+    return 24 * w->stride + w->kernel;
 }
 
 static const char *few_reject(const HnStep *s)
 {
     HnConvPlan p;
-    HnWindowAxis h, w;
+    HnWindowAxis axis[2];
     const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 2, &p);
     if (reason != NULL)
         return reason;
@@ -60,11 +61,11 @@ static const char *few_reject(const HnStep *s)
         return "groups, or more than four channels";
     if (p.out_channels < LEAST_OUT || p.out_channels > MOST_OUT)
         return "too few results, or so many that tiles of them are as fast";
-    height_width(&p, &h, &w);
-    if ((w.stride != 1 && w.stride != 2 && w.stride != 4) || w.dilation != 1 || w.out < LEAST_WIDE)
+    hn_window_axes(p.n, p.axis, 2, axis);
+    const HnWindowAxis *w = &axis[W];
+    if ((w->stride != 1 && w->stride != 2 && w->stride != 4) || w->dilation != 1 || w->out < LEAST_WIDE)
         return "another stride along lines than 1, 2 or 4, short lines, or dilation";
-    const int64_t wide = 24 * w.stride + w.kernel;
-    return p.in_channels * h.kernel > MOST_COPIED / wide ? "a large window" : NULL;
+    return p.in_channels * axis[H].kernel > MOST_COPIED / copied_width(w) ? "a large window" : NULL;
 }
 
 static void few_release(HnStep *s)
@@ -105,7 +106,7 @@ static void pack(Few *c, const HnStep *s)
 {
     const HnConvPlan *p = &c->plan;
     const HnTensor *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
-    const int64_t taps = c->lines * c->w.kernel;
+    const int64_t taps = c->lines * c->axis[W].kernel;
     c->memory = g_new0(float, (gsize)((taps + 1) * c->vectors * c->lanes + LINE));
     c->weights = (float *)(((guintptr)c->memory + LINE * sizeof(float) - 1) & ~(LINE * sizeof(float) - 1));
     c->bias = c->weights + taps * c->vectors * c->lanes;
@@ -133,14 +134,14 @@ static gboolean few_prepare(HnStep *s, GError **error)
     hn_epilogue_init(&c->epilogue, s, 1);
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
-    height_width(p, &c->h, &c->w);
+    hn_window_axes(p->n, p->axis, 2, c->axis);
     choose_vectors(c);
-    c->lines = p->in_channels * c->h.kernel;
+    c->lines = p->in_channels * c->axis[H].kernel;
     c->off = g_new(int64_t, (gsize)(2 * c->lines));
     c->copied = c->off + c->lines;
-    const int64_t wide = 24 * c->w.stride + c->w.kernel; /* of a copy: that much of a tile's inputs at least */
+    const int64_t wide = copied_width(&c->axis[W]);
     for (int64_t i = 0; i < c->lines; i++) {
-        c->off[i] = i / c->h.kernel * p->x_plane + i % c->h.kernel * c->h.dilation * c->w.in;
+        c->off[i] = i / c->axis[H].kernel * p->x_plane + i % c->axis[H].kernel * c->axis[H].dilation * c->axis[W].in;
         c->copied[i] = i * wide;
     }
     while (c->folded < c->epilogue.n && c->epilogue.op[c->folded].kind == HN_EPILOGUE_AFFINE)
@@ -163,18 +164,18 @@ static gboolean few_prepare(HnStep *s, GError **error)
 /* What outputs of a tile see, n columns from column `first` and row `top` on. */
 static void copy_lines(const Few *c, float *to, const float *x, int64_t top, int64_t first, int64_t n)
 {
-    const int64_t lo = CLAMP(-first, 0, n), hi = CLAMP(c->w.in - first, lo, n);
+    const int64_t lo = CLAMP(-first, 0, n), hi = CLAMP(c->axis[W].in - first, lo, n);
     for (int64_t i = 0; i < c->lines; i++) {
         float *line = to + c->copied[i];
-        const int64_t row = top + i % c->h.kernel * c->h.dilation;
-        const gboolean there = row >= 0 && row < c->h.in && lo < hi;
+        const int64_t row = top + i % c->axis[H].kernel * c->axis[H].dilation;
+        const gboolean there = row >= 0 && row < c->axis[H].in && lo < hi;
         const int64_t begin = there ? lo : n, end = there ? hi : n; /* zeros around it: a few, most often */
         for (int64_t k = 0; k < begin; k++)
             line[k] = 0;
         for (int64_t k = end; k < n; k++)
             line[k] = 0;
         if (there)
-            memcpy(line + lo, x + i / c->h.kernel * c->plan.x_plane + row * c->w.in + first + lo,
+            memcpy(line + lo, x + i / c->axis[H].kernel * c->plan.x_plane + row * c->axis[W].in + first + lo,
                    (gsize)(hi - lo) * sizeof *line);
     }
 }
@@ -184,11 +185,11 @@ static void copy_lines(const Few *c, float *to, const float *x, int64_t top, int
 static int64_t outputs_of(const Few *c, int64_t vectors, int *size)
 {
     const int64_t few = hn_cpu_level() == 2 ? 2 : 1, unit = vectors == 1 ? 2 * few : few;
-    const int64_t most = MIN(vectors == HN_FEW_NV ? 4 : HN_FEW_SIZES, c->w.out / unit);
+    const int64_t most = MIN(vectors == HN_FEW_NV ? 4 : HN_FEW_SIZES, c->axis[W].out / unit);
     int64_t best = G_MAXINT64;
     *size = 1;
     for (int64_t i = most; i > 0; i--) {
-        const int64_t cost = (c->w.out + i * unit - 1) / (i * unit) * (i * unit + 1);
+        const int64_t cost = (c->axis[W].out + i * unit - 1) / (i * unit) * (i * unit + 1);
         if (cost < best) {
             best = cost;
             *size = (int)i;
@@ -201,7 +202,7 @@ static int64_t outputs_of(const Few *c, int64_t vectors, int *size)
 static void run_panel(const HnStep *s, const float *x, int64_t image, int64_t row, int64_t panel, float *copy)
 {
     const Few *c = s->state;
-    const HnWindowAxis *h = &c->h, *w = &c->w;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const int64_t first = first_of(c, panel), vectors = first_of(c, panel + 1) - first, channel = first * c->lanes;
     const HnPort *sum = c->end.add_port >= 0 ? &s->in[c->end.add_port] : NULL;
     const int64_t top = row * h->stride - h->pad, at = (image * h->out + row) * w->out;
@@ -241,12 +242,12 @@ static void run_rows(gpointer step, int thread, int64_t begin, int64_t end)
     const Few *c = s->state;
     float *y = hn_cpu_data(&s->out[0]), *copy = (float *)(gpointer)((char *)s->scratch + (gsize)thread * c->part_bytes);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t image = i / c->h.out;
+        const int64_t image = i / c->axis[H].out;
         const float *x = (const float *)hn_cpu_data(&s->in[0]) + image * c->plan.in_channels * c->plan.x_plane;
         for (int64_t panel = 0; panel < c->panels; panel++)
-            run_panel(s, x, image, i % c->h.out, panel, copy);
-        hn_epilogue_rest(&c->epilogue, c->end.rest, s, y, hn_slot_pitch(s->out[0].slot), i * c->w.out, c->w.out, 0,
-                         c->plan.out_channels);
+            run_panel(s, x, image, i % c->axis[H].out, panel, copy);
+        hn_epilogue_rest(&c->epilogue, c->end.rest, s, y, hn_slot_pitch(s->out[0].slot), i * c->axis[W].out,
+                         c->axis[W].out, 0, c->plan.out_channels);
     }
 }
 
@@ -254,7 +255,7 @@ static gboolean few_run(HnStep *s, GError **error)
 {
     (void)error;
     const Few *c = s->state;
-    hn_parallel_for(c->plan.batch * c->h.out, c->threads, run_rows, s);
+    hn_parallel_for(c->plan.batch * c->axis[H].out, c->threads, run_rows, s);
     return TRUE;
 }
 

@@ -58,13 +58,6 @@ typedef struct {
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
 
-static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
-{
-    for (int i = 0; i < 3; i++)
-        axis[i] = i < 3 - p->n ? (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }
-                               : p->axis[i - (3 - p->n)];
-}
-
 static const char *reject(const HnStep *s, HnConvKind kind)
 {
     HnConvPlan plan;
@@ -253,7 +246,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     c->turned = turned;
     c->end = hn_epilogue_end(&c->epilogue, fold(c, s));
     c->posts = hn_epilogue_posts(&c->epilogue, &c->end, c->post);
-    axes_of(p, c->axis);
+    hn_window_axes(p->n, p->axis, 3, c->axis);
     c->from = g_new(int64_t, (gsize)c->axis[W].kernel);
     c->to = g_new(int64_t, (gsize)c->axis[W].kernel);
     for (int64_t k = 0; k < c->axis[W].kernel; k++)

@@ -63,8 +63,7 @@ static int64_t first_of(const HnConvPlan *p, int blocks, int64_t block)
 /* Height and width. A signal is one row, and so is an image whose windows are one column wide, all of it. */
 static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
 {
-    static const HnWindowAxis none = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    *h = p->n == 2 ? p->axis[0] : none;
+    *h = p->n == 2 ? p->axis[0] : hn_window_one();
     *w = p->axis[p->n - 1];
     if (w->kernel > 1 || w->stride > 1 || w->in != w->out || w->pad != 0 || h->stride > 1)
         return;
@@ -75,7 +74,7 @@ static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
                          .stride = 1,
                          .dilation = h->dilation * wide,
                          .pad = h->pad * wide };
-    *h = none;
+    *h = hn_window_one();
 }
 
 /* Columns or rows that n outputs look at. */

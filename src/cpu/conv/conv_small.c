@@ -222,7 +222,7 @@ static gsize pack_bytes(const Small *c)
 /* Spatial axes as height and width; a signal is one row, and so is an image of which single points are looked at. */
 static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
 {
-    *h = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    *h = p->n == 2 ? p->axis[0] : hn_window_one();
     *w = p->axis[p->n - 1];
     const gboolean point = h->kernel == 1 && w->kernel == 1, every = h->stride == 1 && w->stride == 1;
     if (point && every && h->in == h->out && w->in == w->out) { /* all is one line */

@@ -61,9 +61,10 @@ static Axis axis_of(const HnWindowAxis *w)
 
 static void axes_of(const HnConvPlan *p, Axis *h, Axis *v)
 {
-    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    *h = axis_of(p->n == 2 ? &p->axis[0] : &one);
-    *v = axis_of(&p->axis[p->n - 1]);
+    HnWindowAxis axis[2];
+    hn_window_axes(p->n, p->axis, 2, axis);
+    *h = axis_of(&axis[0]);
+    *v = axis_of(&axis[1]);
 }
 
 static const char *deconv_reject(const HnStep *s, HnConvPlan *plan)

@@ -33,12 +33,6 @@ typedef struct {
     gsize part_bytes; /* scratch of a thread: columns, and room for the source */
 } Columns;
 
-static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
-{
-    axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    axis[W] = p->axis[p->n - 1];
-}
-
 static double filled(int64_t n, int64_t lanes)
 {
     return (double)((n + lanes - 1) / lanes * lanes) / (double)n;
@@ -93,7 +87,7 @@ static gboolean columns_prepare(HnStep *s, GError **error)
     hn_epilogue_init(&c->epilogue, s, 1);
     if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
-    axes_of(p, c->axis);
+    hn_window_axes(p->n, p->axis, 2, c->axis);
     c->columns = p->out_channels * p->taps;
     const int64_t source = c->axis[H].out * c->axis[W].out, rows = hn_gemm_kernel_rows();
     c->pixels = CLAMP(BLOCK_FLOATS / c->columns / rows * rows, rows, MAX(rows, source));

@@ -167,9 +167,10 @@ static gboolean tile_prepare(HnStep *s, GError **error)
     if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
     c->most = 1;
+    HnWindowAxis axis[3];
+    hn_window_axes(p->n, p->axis, 3, axis);
     for (int i = 0; i < 3; i++) {
-        const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-        const HnWindowAxis *a = i < 3 - p->n ? &one : &p->axis[i - (3 - p->n)];
+        const HnWindowAxis *a = &axis[i];
         c->axis[i] = (Axis){ a->out, a->in, a->kernel, a->stride, a->dilation, a->pad, 0, NULL };
         for (int64_t r = 0; r < a->stride; r++)
             c->axis[i].most = MAX(c->axis[i].most, side_of(&c->axis[i], r).taps);

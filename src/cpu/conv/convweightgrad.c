@@ -74,9 +74,7 @@ const char *hn_weight_grad_plan(const HnStep *s, HnConvPlan *plan, HnWindowAxis 
         plan->axis[i].out = dy->dims[2 + i];
         plan->y_plane *= dy->dims[2 + i];
     }
-    for (int i = 0; i < 3; i++)
-        axis[i] = i < 3 - plan->n ? (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }
-                                  : plan->axis[i - (3 - plan->n)];
+    hn_window_axes(plan->n, plan->axis, 3, axis);
     return NULL;
 }
 

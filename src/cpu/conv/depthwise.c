@@ -57,14 +57,6 @@ typedef struct {
     HnDepthPacked rows;
 } Depthwise;
 
-/* Spatial axes as three of them. */
-static void three_axes(const HnConvPlan *p, HnWindowAxis *axis)
-{
-    for (int i = 0; i < 3; i++)
-        axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    memcpy(axis + 3 - p->n, p->axis, (gsize)p->n * sizeof *axis);
-}
-
 /* Whatever the groups are. */
 static const char *reject(const HnStep *s, HnConvKind kind, HnConvPlan *plan)
 {
@@ -274,7 +266,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     if (!hn_conv_plan_of(s, turned, &d->plan, error))
         return FALSE;
     d->turned = turned;
-    three_axes(&d->plan, d->axis);
+    hn_window_axes(d->plan.n, d->plan.axis, 3, d->axis);
     d->each = d->plan.in_channels;
     d->times = d->plan.out_channels / d->each;
     d->channels = d->plan.group * d->plan.out_channels;

@@ -112,9 +112,7 @@ static gboolean transposed_prepare(HnStep *s, GError **error)
     s->state = d;
     if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &d->plan, error))
         return FALSE;
-    for (int i = 0; i < 3; i++)
-        d->axis[i] = i < 3 - d->plan.n ? (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }
-                                       : d->plan.axis[i - (3 - d->plan.n)];
+    hn_window_axes(d->plan.n, d->plan.axis, 3, d->axis);
     d->channels = d->plan.group;
     d->weights = g_new0(float, (gsize)((d->plan.taps + 2) * d->channels));
     d->zeros = d->weights + d->plan.taps * d->channels;

@@ -47,9 +47,7 @@ static Few *few_new(const HnConvPlan *plan)
     Few *f = g_new0(Few, 1);
     f->plan = *plan;
     f->add = add[hn_cpu_level()];
-    for (int i = 0; i < 3; i++)
-        f->axis[i] = i < 3 - plan->n ? (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }
-                                     : plan->axis[i - (3 - plan->n)];
+    hn_window_axes(plan->n, plan->axis, 3, f->axis);
     return f;
 }
 

@@ -9,7 +9,6 @@
 #include "op/pool.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cpu/int8/int8_conv.h"
 #include "cpu/core/cpu_kernel.h"
@@ -64,9 +63,7 @@ static gboolean place(const HnStep *s, HnWindowAxis *axis)
     int64_t dims[HN_MAX_RANK];
     if (!hn_pool_place(s->params, x->ndim, x->dims, all, dims, NULL))
         return FALSE;
-    for (int i = 0; i < 3; i++)
-        axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    memcpy(axis + 5 - x->ndim, all, (gsize)(x->ndim - 2) * sizeof *axis);
+    hn_window_axes(x->ndim - 2, all, 3, axis);
     return TRUE;
 }
 

@@ -39,9 +39,7 @@ static gboolean place(const HnStep *s, HnWindowAxis *axis)
     if (!hn_pool_place(s->params, x->ndim, x->dims, all, dims, NULL) ||
         !hn_tensor_has_dims(hn_cpu_in(s, DY), x->ndim, dims))
         return FALSE;
-    for (int i = 0; i < 3; i++)
-        axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    memcpy(axis + 5 - x->ndim, all, (gsize)(x->ndim - 2) * sizeof *axis);
+    hn_window_axes(x->ndim - 2, all, 3, axis);
     return TRUE;
 }
 

@@ -99,7 +99,7 @@ static const Form forms[] = { { 2, 2, 3, 4 }, { 2, 4, 3, 6 }, { 2, 2, 5, 6 },
 /* Three axes are two: each output depth is an image, whose input channels are those at each tap along the depth. */
 static void flatten(HnConvPlan *p, HnWindowAxis *depth)
 {
-    *depth = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    *depth = hn_window_one();
     if (p->n < 3)
         return;
     *depth = p->axis[0];
@@ -115,8 +115,7 @@ static void flatten(HnConvPlan *p, HnWindowAxis *depth)
 
 static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
 {
-    axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    axis[W] = p->axis[p->n - 1];
+    hn_window_axes(p->n, p->axis, 2, axis);
     for (int i = 0; i < 2; i++)
         if (axis[i].kernel == 1)
             axis[i].dilation = 1;

@@ -204,8 +204,6 @@ DEFINE_MOVES(avx2, AVX2)
 
 /* --- shapes ------------------------------------------------------------------------------------------------------- */
 
-static const HnWindowAxis one_line = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-
 /* The window reads each element once, in order. */
 static gboolean reads_all(const HnWindowAxis *a)
 {
@@ -214,10 +212,10 @@ static gboolean reads_all(const HnWindowAxis *a)
 
 void hn_int16_gemm_init(HnInt16Gemm *p, int64_t m, int64_t channels, const HnWindowAxis *h, const HnWindowAxis *v)
 {
-    *p = (HnInt16Gemm){ .m = m, .channels = channels, .h = h != NULL ? *h : one_line, .v = *v };
+    *p = (HnInt16Gemm){ .m = m, .channels = channels, .h = h != NULL ? *h : hn_window_one(), .v = *v };
     if (reads_all(&p->h) && reads_all(&p->v)) { /* the plane is one line */
         p->v.in = p->v.out = p->h.in * p->v.in;
-        p->h = one_line;
+        p->h = hn_window_one();
     }
     p->n = p->h.out * p->v.out;
     p->k = channels * p->h.kernel * p->v.kernel;
@@ -240,7 +238,7 @@ void hn_int16_gemm_init(HnInt16Gemm *p, int64_t m, int64_t channels, const HnWin
 
 void hn_int16_gemm_init_matrix(HnInt16Gemm *p, int64_t m, int64_t k, int64_t columns)
 {
-    HnWindowAxis line = one_line;
+    HnWindowAxis line = hn_window_one();
     line.in = line.out = columns;
     hn_int16_gemm_init(p, m, k, NULL, &line);
 }

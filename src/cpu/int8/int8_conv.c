@@ -93,7 +93,7 @@ static void choose_source(Conv *c, const HnStep *s)
     c->is_signed = c->direct && is_signed;
     if (c->direct && one) { /* all pixels are one line */
         c->w.in = c->w.out = pixels;
-        c->h = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+        c->h = hn_window_one();
         c->batch = 1;
     }
     c->joined = !c->direct && c->w.dilation == 1 && c->product.n_groups == 1;
@@ -261,8 +261,7 @@ static void shape_of_conv(const HnStep *s, Conv *c)
     const HnSlot *x = s->in[0].slot;
     HnConvPlan plan;
     hn_int8_conv_plan(s, &plan);
-    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    c->h = plan.n > 1 ? plan.axis[0] : one;
+    c->h = plan.n > 1 ? plan.axis[0] : hn_window_one();
     c->w = plan.axis[plan.n - 1];
     c->batch = plan.batch;
     c->group_in = plan.in_channels;
@@ -587,8 +586,7 @@ static void shape_of_matmul(const HnStep *s, Conv *c)
 {
     const HnInt8Inputs *in = hn_int8_inputs(s);
     const HnTensor *x = hn_int8_input(s, in->x), *w = hn_int8_input(s, in->w);
-    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    c->h = c->w = one;
+    c->h = c->w = hn_window_one();
     c->batch = 1;
     c->group_in = c->channels = c->source_pitch = w->dims[hn_int8_by_rows(s) ? 1 : 0];
     c->w.in = c->w.out = x->n / c->channels;

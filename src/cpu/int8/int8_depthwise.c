@@ -493,7 +493,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     Depthwise *d = g_new0(Depthwise, 1);
     s->state = d;
     hn_int8_conv_plan(s, &plan);
-    d->h = plan.n > 1 ? plan.axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    d->h = plan.n > 1 ? plan.axis[0] : hn_window_one();
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;
     d->each = plan.in_channels;

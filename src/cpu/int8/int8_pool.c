@@ -119,8 +119,7 @@ static gboolean place(const HnStep *s, HnWindowAxis *axis)
     int64_t dims[HN_MAX_RANK];
     if (!hn_pool_place(s->params, x->ndim, x->dims, all, dims, NULL))
         return FALSE;
-    axis[0] = x->ndim > 3 ? all[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    axis[1] = all[x->ndim - 3];
+    hn_window_axes(x->ndim - 2, all, 2, axis);
     return TRUE;
 }
 

@@ -103,9 +103,7 @@ static gboolean place(const HnStep *s, Pool *p)
     int64_t dims[HN_MAX_RANK];
     if (x->ndim < 3 || x->ndim > 5 || !hn_quant_pool_place(s->params, x->ndim, x->dims, axis, dims, NULL))
         return FALSE;
-    for (int i = 2; i >= 0; i--)
-        p->axis[i] = i >= 5 - x->ndim ? axis[i - (5 - x->ndim)]
-                                      : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    hn_window_axes(x->ndim - 2, axis, 3, p->axis);
     p->batch = x->dims[0];
     p->channels = x->dims[1];
     p->outs = p->axis[0].out * p->axis[1].out * p->axis[2].out;

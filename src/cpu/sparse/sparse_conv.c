@@ -58,7 +58,7 @@ static gboolean is_one(const HnWindowAxis *a)
 /* Where there is one axis alone its pixels are lines, which can be taken in bands; not where strides part them. */
 static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
 {
-    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }, *last = &p->axis[p->n - 1];
+    const HnWindowAxis one = hn_window_one(), *last = &p->axis[p->n - 1];
     const gboolean alone = p->n == 1 || is_one(last), parted = alone && p->axis[0].stride > 1;
     axis[H] = parted ? one : p->axis[0];
     axis[W] = parted ? p->axis[0] : alone ? one : *last;

@@ -18,13 +18,12 @@ const char *hn_cuda_reject_axes(int n, const HnWindowAxis *axis)
 
 void hn_cuda_axes(int n, const HnWindowAxis *axis, HnCudaWindowAxis *to)
 {
-    for (int i = 0; i < HN_CUDA_SPATIAL - n; i++)
-        to[i] = (HnCudaWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    for (int i = 0; i < n; i++) {
-        const HnWindowAxis *a = &axis[i];
-        to[HN_CUDA_SPATIAL - n + i] =
-            (HnCudaWindowAxis){ (int32_t)a->in,       (int32_t)a->out, (int32_t)a->kernel, (int32_t)a->stride,
-                                (int32_t)a->dilation, (int32_t)a->pad, (int32_t)a->pad_end };
+    HnWindowAxis all[HN_CUDA_SPATIAL];
+    hn_window_axes(n, axis, HN_CUDA_SPATIAL, all);
+    for (int i = 0; i < HN_CUDA_SPATIAL; i++) {
+        const HnWindowAxis *a = &all[i];
+        to[i] = (HnCudaWindowAxis){ (int32_t)a->in,       (int32_t)a->out, (int32_t)a->kernel, (int32_t)a->stride,
+                                    (int32_t)a->dilation, (int32_t)a->pad, (int32_t)a->pad_end };
     }
 }
 

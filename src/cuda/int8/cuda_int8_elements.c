@@ -185,14 +185,14 @@ static gboolean place(const HnStep *s, HnCudaMeanArgs *a, int64_t *taps)
 {
     const HnQuantPool *p = s->params;
     const HnTensor *x = hn_cuda_in(s, HN_MEAN_X);
-    HnWindowAxis axis[HN_MAX_RANK];
+    HnWindowAxis all[HN_MAX_RANK], axis[3];
     int64_t dims[HN_MAX_RANK];
-    if (x->ndim < 3 || x->ndim > 5 || !hn_quant_pool_place(p, x->ndim, x->dims, axis, dims, NULL))
+    if (x->ndim < 3 || x->ndim > 5 || !hn_quant_pool_place(p, x->ndim, x->dims, all, dims, NULL))
         return FALSE;
-    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    hn_window_axes(x->ndim - 2, all, 3, axis);
     *taps = 1;
     for (int i = 0; i < 3; i++) {
-        const HnWindowAxis *v = i >= 5 - x->ndim ? &axis[i - (5 - x->ndim)] : &one;
+        const HnWindowAxis *v = &axis[i];
         a->in[i] = v->in;
         a->out[i] = v->out;
         a->kernel[i] = v->kernel;

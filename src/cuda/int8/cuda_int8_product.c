@@ -106,10 +106,10 @@ static gboolean place_windows(const HnStep *s, const HnInt8Inputs *form, HnCudaI
     const HnConv *conv = form->internal ? &((const HnQuantProduct *)s->params)->conv : s->params;
     if (!hn_conv_plan(conv, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL) || plan.n > HN_CUDA_INT8_AXES)
         return FALSE;
+    HnWindowAxis axis[HN_CUDA_INT8_AXES];
+    hn_window_axes(plan.n, plan.axis, HN_CUDA_INT8_AXES, axis);
     for (int i = 0; i < HN_CUDA_INT8_AXES; i++) {
-        const int axis = i - (HN_CUDA_INT8_AXES - plan.n);
-        const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-        const HnWindowAxis *v = axis < 0 ? &one : &plan.axis[axis];
+        const HnWindowAxis *v = &axis[i];
         const int64_t sizes[] = { v->in, v->out, v->kernel, v->stride, v->dilation, v->pad };
         for (guint k = 0; k < G_N_ELEMENTS(sizes); k++)
             if (ABS(sizes[k]) > 1 << 24)
