@@ -470,6 +470,35 @@ static void child_launches(void)
     scene_free(&s);
 }
 
+/* Of 72 registers a block has at most 896 threads. */
+static void child_registers(void)
+{
+    g_autofree char *path = NULL;
+    const int file = g_file_open_tmp(NULL, &path, NULL);
+    g_assert_cmpint(file, >=, 0);
+    g_assert_true(g_close(file, NULL));
+    g_assert_true(
+        g_file_set_contents(path, "# kernel target registers\nadd sm_80 71 0 0 0\nadd sm_90 8 0 0 0\n", -1, NULL));
+    g_setenv("HONE_EMU_BUDGET", path, TRUE);
+    Scene s = scene_new();
+    void *params[] = { &s.y, &s.x, (int[]){ N } };
+    g_assert_cmpint(cu.launch(s.add, 1, 1, 1, 897, 1, 1, 0, s.stream, params, NULL), ==, 701);
+    OK(cu.launch(s.add, 1, 1, 1, 896, 1, 1, 0, s.stream, params, NULL));
+    g_unlink(path);
+    scene_free(&s);
+}
+
+/* Nothing is computed, and so no fault is found; launches are checked. */
+static void child_idle(void)
+{
+    Scene s = scene_new();
+    void *params[] = { &s.y, &s.x, (int[]){ N } };
+    OK(add(&s, s.y, s.x, N + 1, s.stream));
+    OK(cu.stream_wait(s.stream));
+    g_assert_cmpint(cu.launch(s.add, 1, 1, 1, 1025, 1, 1, 0, s.stream, params, NULL), ==, HN_CU_INVALID_VALUE);
+    scene_free(&s);
+}
+
 static void child_fail_alloc(void)
 {
     HnCuAddress p[3];
@@ -633,6 +662,8 @@ static const Case cases[] = {
       "*copy to the host of 100 bytes*byte 40 of the allocation of 100 bytes*was never written*" },
     { "too-far", child_too_far, "*add*" },
     { "launches", child_launches, "*grid 0 x 1 x 1*at most 1024*at most 49152*" },
+    { "registers", child_registers, "*897 threads of 71 registers; at most 65536 in all*" },
+    { "idle", child_idle, "*block 1025 x 1 x 1*", { "HONE_EMU_IDLE=1" } },
     { "fail-alloc", child_fail_alloc, NULL, { "HONE_EMU_FAIL_ALLOC=2", "HONE_EMU_LEAKS=1" } },
     { "leaks", child_leaks, "*leaked: 12345 bytes of device memory*leaked: an event*", { "HONE_EMU_LEAKS=1" } },
     { "images", child_images, NULL, { NULL }, FALSE },

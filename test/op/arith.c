@@ -7,6 +7,7 @@ static const HnCase add_cases[] = {
     { "f32={1} f32={2}", NULL, "f32={3}" },
     { "f32[0,3] f32[3]", NULL, "f32[0,3]={}" },
     { "f32[1] f32[2,0]", NULL, "f32[2,0]={}" },
+    { "f32[2,0] f32[2,1]", NULL, "f32[2,0]={}" },
     { "u8[2]={200,1} u8[2]={100,2}", NULL, "u8[2]={44,3}" },
     { "i32[1]={2147483647} i32[1]={1}", NULL, "i32[1]={-2147483648}", .opset = 7 },
     /* before 7: the second operand laid against axes of the first */

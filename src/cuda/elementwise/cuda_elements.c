@@ -247,7 +247,7 @@ static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMan
     Elements *e = s->state;
     const HnElementDo *d = &p->at[0];
     int n = 0;
-    const char *name = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_of(d->fn.code, &n) : NULL;
+    const char *name = p->n == 1 && z->n > 0 && hn_cuda_is_float(z->dtype) ? map_of(d->fn.code, &n) : NULL;
     if (name == NULL || n != d->n_arg)
         return TRUE;
     e->map_args = (HnCudaMapArgs){ .n = z->n, .code = (int32_t)d->fn.code, .a = d->fn.a, .b = d->fn.b };

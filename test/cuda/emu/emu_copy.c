@@ -37,7 +37,7 @@ static void to_host(EmuContext *c, const EmuOp *op)
         return;
     const size_t at = op->from - b->r.base;
     const uint8_t *hole = memchr(b->r.defined + at, 0, op->bytes);
-    if (hole != NULL) {
+    if (hole != NULL && !emu_settings.idle) {
         emu_fail(c, EMU_LAUNCH_FAILED,
                  "copy to the host of %zu bytes at " HEX ": byte %zu of the allocation of %zu bytes at " HEX
                  " was never written",
@@ -82,7 +82,7 @@ static void launch(EmuContext *c, const EmuOp *op)
     l.order = emu_settings.order != 0 ? 1 + emu_random(1u << 30) : 0;
     if (g_strcmp0(emu_settings.faulty, emu_kernel_name(op->function->kernel)) == 0)
         emu_fail(c, EMU_ILLEGAL_ADDRESS, "kernel '%s' is said to be faulty", emu_settings.faulty);
-    else if (!emu_launch(op->function->kernel, &l, &c->device->memory.space, counts, &fault))
+    else if (!emu_settings.idle && !emu_launch(op->function->kernel, &l, &c->device->memory.space, counts, &fault))
         emu_fail(c, fault.result != EMU_OK ? fault.result : EMU_LAUNCH_FAILED, "%s", fault.text);
     c->clock += 1e-6 * (double)(counts->instructions - before);
 }

@@ -125,7 +125,8 @@ typedef struct {
 typedef struct {
     EmuModuleHandle *module;
     const EmuKernel *kernel;
-    int dynamic; /* most bytes of dynamic shared memory */
+    int dynamic;   /* most bytes of dynamic shared memory */
+    int registers; /* of a thread; 0: not known */
     EmuCounts *counts;
 } EmuFunction;
 
@@ -140,6 +141,8 @@ typedef struct {
     const char *faulty; /* HONE_EMU_FAULT: a kernel */
     const char *counts;
     const char *log;
+    const char *budget; /* HONE_EMU_BUDGET: a file of what kernels need, as test/cuda/budget.txt */
+    gboolean idle;      /* HONE_EMU_IDLE: launches are checked, and nothing is computed */
 } EmuSettings;
 extern EmuSettings emu_settings;
 

@@ -160,6 +160,8 @@ static void read_settings(void)
     s->version = is_case("old") ? 11000 : 13000;
     s->counts = g_getenv("HONE_EMU_COUNTS");
     s->log = g_getenv("HONE_EMU_LOG");
+    s->budget = g_getenv("HONE_EMU_BUDGET");
+    s->idle = number("HONE_EMU_IDLE", 0) != 0;
 }
 
 static int enter_bare(void)

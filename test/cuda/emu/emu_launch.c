@@ -20,6 +20,7 @@ enum {
 };
 enum { SHARED_OPTIN_80 = 166912, SHARED_OPTIN_90 = 232448, SHARED_DEFAULT = 49152 };
 enum { REGISTERS = 64 }; /* what a thread is taken to need: the interpreter does not allocate any */
+enum { REGISTERS_OF_BLOCK = 65536, REGISTERS_EACH = 8 }; /* at most; a thread gets a multiple of these */
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 
@@ -160,6 +161,29 @@ static int dynamic_default(const EmuKernel *k)
     return MAX(SHARED_DEFAULT - fixed, 0);
 }
 
+/* What the budget says a thread of it needs; 0: nothing. */
+static int registers_of(const char *name)
+{
+    static GHashTable *table; /* "kernel sm_80" -> registers */
+    g_autofree char *key = g_strdup_printf("%s sm_%d", name, emu_settings.cc);
+    g_autofree char *warpgroups = g_strdup_printf("%sa", key);
+    if (table == NULL) {
+        g_autofree char *text = NULL;
+        table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        if (emu_settings.budget != NULL && !g_file_get_contents(emu_settings.budget, &text, NULL, NULL))
+            emu_say("HONE_EMU_BUDGET: '%s' cannot be read", emu_settings.budget);
+        g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
+        for (char **line = lines; *line != NULL; line++) {
+            g_auto(GStrv) word = g_strsplit(*line, " ", -1);
+            if (**line != '#' && g_strv_length(word) >= 3)
+                g_hash_table_insert(table, g_strjoin(" ", word[0], word[1], NULL),
+                                    GINT_TO_POINTER((int)g_ascii_strtoll(word[2], NULL, 10)));
+        }
+    }
+    const int plain = GPOINTER_TO_INT(g_hash_table_lookup(table, key));
+    return plain > 0 ? plain : GPOINTER_TO_INT(g_hash_table_lookup(table, warpgroups));
+}
+
 EMU_CALL(cuModuleGetFunction, void **function, void *module, const char *name)
 {
     EmuContext *c;
@@ -176,7 +200,11 @@ EMU_CALL(cuModuleGetFunction, void **function, void *module, const char *name)
     if (k == NULL)
         return emu_leave(fault.text[0] != '\0' ? EMU_INVALID_PTX : EMU_NOT_FOUND);
     EmuFunction *f = g_new0(EmuFunction, 1);
-    *f = (EmuFunction){ .module = m, .kernel = k, .dynamic = dynamic_default(k), .counts = counts_of(name) };
+    *f = (EmuFunction){ .module = m,
+                        .kernel = k,
+                        .dynamic = dynamic_default(k),
+                        .registers = registers_of(name),
+                        .counts = counts_of(name) };
     g_hash_table_insert(m->functions, g_strdup(name), f);
     g_hash_table_insert(c->objects, f, GINT_TO_POINTER(EMU_FUNCTION));
     *function = f;
@@ -284,6 +312,12 @@ static gboolean is_grid(const EmuLaunch *l)
     return right;
 }
 
+/* Of a block, as whole warps get them. */
+static int registers_needed(const EmuFunction *f, unsigned threads)
+{
+    return (f->registers + REGISTERS_EACH - 1) / REGISTERS_EACH * REGISTERS_EACH * (int)((threads + 31) / 32 * 32);
+}
+
 static int check_launch(const EmuFunction *f, const EmuLaunch *l)
 {
     const char *name = emu_kernel_name(f->kernel);
@@ -294,7 +328,11 @@ static int check_launch(const EmuFunction *f, const EmuLaunch *l)
                 l->block[0], l->block[1], l->block[2]);
     else if (threads > most)
         emu_say("launch of '%s': %u threads; at most %u", name, threads, most);
-    else if (l->shared > (size_t)f->dynamic)
+    else if (registers_needed(f, threads) > REGISTERS_OF_BLOCK) {
+        emu_say("launch of '%s': %u threads of %d registers; at most %d in all", name, threads, f->registers,
+                REGISTERS_OF_BLOCK);
+        return EMU_OUT_OF_RESOURCES;
+    } else if (l->shared > (size_t)f->dynamic)
         emu_say("launch of '%s': %zu bytes of dynamic shared memory; at most %d", name, l->shared, f->dynamic);
     else
         return EMU_OK;
