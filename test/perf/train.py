@@ -334,4 +334,5 @@ def main():
         return (same if a.same else measure)(a) or 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
