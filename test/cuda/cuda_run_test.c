@@ -562,6 +562,39 @@ static void test_failing_allocations(void)
     }
 }
 
+/* `n` slices along the middle axis put behind each other the other way round: copies that are one launch. */
+static char *turned_slices(int n)
+{
+    g_autoptr(GString) slices = g_string_new(NULL), all = g_string_new(NULL);
+    for (int i = 0; i < n; i++) {
+        g_string_append_printf(slices, "%s%%s%d", i > 0 ? ", " : "", i);
+        g_string_append_printf(all, "%s%%s%d", i > 0 ? ", " : "", n - 1 - i);
+    }
+    return g_strdup_printf("opset 18 graph g(%%x:f32[2,%d,3]) -> (%%y) { %s = Split(%%x) axis=1 num_outputs=%d "
+                           "%%y = Concat(%s) axis=1 }",
+                           n, slices->str, n, all->str);
+}
+
+/* A launch that is recorded holds no addresses of another model, which a larger one has left where it is put together.
+ */
+static void test_recorded_arguments(void)
+{
+    g_autofree char *small = turned_slices(3), *large = turned_slices(40);
+    Place p, other;
+    place_open(&p, small);
+    place_open(&other, large);
+    HnSession *s = place_session(&p), *t = place_session(&other);
+    g_autoptr(GPtrArray) in = test_inputs(s, 1), in_other = test_inputs(t, 2);
+    run_right(&p, s, in);
+    g_ptr_array_unref(test_run(t, in_other));
+    run_right(&p, s, in); /* is recorded */
+    hn_session_free(t);
+    place_close(&other);
+    run_right(&p, s, in);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* Contexts come and go, and the device's memory is what it was. */
 static void test_many_contexts(void)
 {
@@ -608,6 +641,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/stages-not-waited-for", test_stages_not_waited_for);
     g_test_add_func("/cuda/run/large-inputs-and-results", test_large);
     g_test_add_func("/cuda/run/pinned-result-stays", test_pinned_result_stays);
+    g_test_add_func("/cuda/run/recorded-arguments", test_recorded_arguments);
     g_test_add_func("/cuda/run/failing-allocations", test_failing_allocations);
     g_test_add_func("/cuda/run/many-contexts", test_many_contexts);
     return g_test_run();

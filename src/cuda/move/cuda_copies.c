@@ -56,7 +56,7 @@ static gboolean run_batch(const HnStep *s, Batch *b, GError **error)
     const HnCudaCopies *c = s->state;
     const int w = width_of(b);
     const guint n = b->n;
-    HnCudaCopiesArgs a;
+    HnCudaCopiesArgs a = { 0 }; /* no addresses that are not used: a recorded launch is held to what it was given */
     int64_t most = 0;
     b->n = 0;
     if (n < 2)

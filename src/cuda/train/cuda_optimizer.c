@@ -117,7 +117,7 @@ static int describe(HnStep *const *steps, int n, int gradient, int hyper, HnCuda
 
 static gboolean run(HnStep *const *steps, int n, int gradient, int hyper, GError **error)
 {
-    HnCudaOptimizersArgs a;
+    HnCudaOptimizersArgs a = { 0 };
     for (int i = 0, some; i < n; i += some) {
         some = describe(steps + i, n - i, gradient, hyper, &a);
         if (!hn_cuda_launch(steps[i], ((const Optimizer *)steps[i]->state)->f, hn_cuda_row(a.blocks, THREADS), &a,
