@@ -35,6 +35,13 @@ def last(text):
     return (text.strip().splitlines() or ["it said nothing"])[-1][:300]
 
 
+def ended(name, p):
+    """Why a program ended early."""
+    if p.returncode < 0:
+        return f"{name} ended by signal {-p.returncode}"
+    return last(p.stderr) if p.stderr.strip() else f"{name} ended with status {p.returncode}"
+
+
 class Run:
     """What all parts share: the device, the record, the time that is left."""
 
@@ -82,7 +89,7 @@ class Run:
         """What a tool's --json says."""
         p = self.tool(name, *arguments, "--device", self.device, "--json", limit=limit)
         if p.returncode not in (0, 5):  # 5: noisy, with a report
-            raise Failed(f"{name} ended by signal {-p.returncode}" if p.returncode < 0 else last(p.stderr))
+            raise Failed(ended(name, p))
         return json.loads(p.stdout)
 
     def torch(self):
@@ -104,21 +111,21 @@ class Run:
                 rows.append(json.loads(text))
             except json.JSONDecodeError:  # what libraries print, or half a line
                 pass
-        return [r for r in rows if isinstance(r, dict)], last(p.stderr) if p.returncode else None
+        return [r for r in rows if isinstance(r, dict)], ended(name, p) if p.returncode else None
 
 
 def operators(r):
     p = r.tool("hn-check", "--device=" + r.device, *(["--op=Relu"] if r.small else []))
     lines = p.stdout.splitlines()
     r.record["operators"] = {"passed": sum(x.startswith("ok") for x in lines), "failed": [x for x in lines if x.startswith("not ok")],
-                             "error": last(p.stderr) if p.returncode not in (0, 1) else None}
+                             "error": ended("hn-check", p) if p.returncode not in (0, 1) else None}
 
 
 def kernels(r):
     p = r.tool("perf-cuda", "--device", r.device, *(["--small", "--only", "relu"] if r.small else []))
     r.record["kernels"] = [json.loads(x) for x in p.stdout.splitlines() if x.startswith("{") and x.endswith("}")]
     if p.returncode:
-        raise Failed(f"perf-cuda ended by signal {-p.returncode}" if p.returncode < 0 else last(p.stderr))
+        raise Failed(ended("perf-cuda", p))
 
 
 def errors(r):
@@ -129,7 +136,7 @@ def errors(r):
     lines = [x for x in p.stdout.splitlines() if x.startswith(("ok", "not ok")) and "skip" not in x.lower()]
     r.record["errors"] = [{"what": x.split(" ", 3)[-1] if x.startswith("not") else x.split(" ", 2)[-1], "right": x.startswith("ok")} for x in lines]
     if not lines:
-        r.record["errors"] = [{"what": "test-cuda_products", "right": None, "why": last(p.stderr)}]
+        r.record["errors"] = [{"what": "test-cuda_products", "right": None, "why": ended("test-cuda_products", p)}]
 
 
 def peers(r):
@@ -185,7 +192,7 @@ def one_model(r, path):
         if p.returncode in (0, 3):
             row["right"] = p.returncode == 0
         if p.returncode:
-            row["error"] = last(p.stderr)
+            row["error"] = ended("hone-run", p)
             if p.returncode != 3:
                 return row
     row["same_bits"], row["runs"] = same_bits(r, model, sets)
@@ -397,7 +404,7 @@ def start(r):
             p = r.tool("hone-run", path, "--data", "random", "--dim", "N=1", "--device", r.device)
             took.append(time.monotonic() - begun)
             if p.returncode:
-                row["error"] = last(p.stderr)
+                row["error"] = ended("hone-run", p)
                 break
         if "error" not in row:
             row["s"] = round(min(took), 3)
