@@ -9,6 +9,7 @@ MIB = 1 << 20
 NO_MOVERS = ("product", "conv", "attention", "one row", "depthwise", "small steps")
 # bytes of the weights that one row is multiplied by
 WEIGHTS = {"one row f16": 8192 * 8192 * 2, "one row, 8 bits": 8192 * 8192 + 8192 * 4, "one row, 4 bits": 8192 * 8192 // 2 + 64 * 8192 * 4}
+LIBRARY = ", cuBLASLt"
 # (M, N, K) of the cases of perf-cuda whose sizes their names do not tell
 SIZES = {"4096": (4096, 4096, 4096), "1024": (1024, 1024, 1024), "8192": (8192, 8192, 8192), "256": (2048, 256, 256),
          "of 128 rows": (128, 4096, 4096)}
@@ -78,9 +79,15 @@ def peer_row(point, k, asked):
 
 
 def kernel_rows(kernels):
+    own = {k["name"]: k for k in kernels}
     for k in kernels:
         name = k["name"]
         if "of_copy" not in k:
+            continue
+        if name.endswith(LIBRARY):  # the first answer, in hone; for which form wins
+            mine = own.get(name[:-len(LIBRARY)])
+            if mine:
+                yield row("products", name, round(k["us"] / mine["us"], 3), None, why="its time, of the own kernel's")
             continue
         kind = name.split(" ")[0].rstrip(",")
         if name in WEIGHTS:
@@ -183,6 +190,8 @@ def made_rows(r):
     o = r.get("operators")
     if o:
         yield row("operators", "hn-check, wrong", len(o["failed"]) if not o.get("error") else None, 0, "less", why=o.get("error"))
+    for op, x in (r.get("libraries") or {}).items():
+        yield row("operators", f"{op} by cuBLASLt, wrong", len(x["failed"]) if not x.get("error") else None, 0, "less", why=x.get("error"))
     yield from kernel_rows(r.get("kernels") or [])
     if r.get("kernels"):
         yield row("products", "product tf32", None, 0.95, why="hone has no --precision tf32")

@@ -55,6 +55,14 @@ class Judge(unittest.TestCase):
         self.assertEqual([r["met"] for r in of(record, "convolutions").values()], [False])
         self.assertEqual([r["met"] for r in of(record, "attention").values()], [True])
 
+    def test_what_a_library_takes_is_told(self):
+        record = {"kernels": [kernel("product f16 4096", us=10, peer_us=9.6), kernel("product f16 4096, cuBLASLt", us=8)],
+                  "libraries": {"MatMul": {"passed": 1, "failed": [], "error": None}, "Gemm": {"passed": 0, "failed": [], "error": "crashed"}}}
+        rows = of(record, "products")
+        self.assertEqual((rows["product f16 4096, cuBLASLt"]["value"], rows["product f16 4096, cuBLASLt"]["met"]), (0.8, None))
+        self.assertTrue(rows["product f16 4096"]["met"])
+        self.assertEqual([r["met"] for r in of(record, "operators").values()], [True, None])
+
     def test_sizes(self):
         self.assertEqual(judge.size_of("product f32 197x384x1536"), (197, 1536, 384))
         self.assertEqual(judge.size_of("product f16 of 128 rows"), (128, 4096, 4096))

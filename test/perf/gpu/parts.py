@@ -17,6 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(PERF))
 sys.path.insert(0, os.path.join(ROOT, "test", "onnx"))
 SAME_BITS_RUNS = 100
 CHAINS = (64, 512)
+LIBRARIES = {"HONE_CUBLASLT": "libcublasLt.so.1?", "HONE_CUPTI": "libcupti.so.1?"}
+LIBRARY_OPERATORS = ("MatMul", "FusedMatMul", "Gemm")
 
 
 class NotThere(Exception):
@@ -51,10 +53,24 @@ class Run:
         self.nets = options.nets or find("nets")
         self.room = tempfile.mkdtemp(prefix="hone-gpu-")
         self.peers = "cpu" if record["emulated"] else "cuda"
+        self.told = None  # libraries(), once it was asked
         self.longest = 600  # seconds of a program of this part
 
     def left(self):
         return self.end - time.monotonic()
+
+    def libraries(self):
+        """NVIDIA's libraries that hone opens where it is told of them: in Python's packages, or in a toolkit."""
+        if self.record["emulated"]:
+            return {}
+        p = self.run(self.python, "-c", "import nvidia; print(*nvidia.__path__, sep='\\n')", limit=60)
+        found = {}
+        for name, file in LIBRARIES.items():
+            places = [os.path.join(d, "*", "lib") for d in p.stdout.splitlines()] + ["/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64"]
+            there = [f for d in places for f in sorted(glob.glob(os.path.join(d, file)))]
+            if there and name not in os.environ:
+                found[name] = there[0]
+        return found
 
     def program(self, name):
         path = find(f"bin/{name}", f"build/tools/{name}", f"build/test/{name}")
@@ -63,7 +79,10 @@ class Run:
         return path
 
     def environment(self):
-        env = dict(os.environ)
+        if self.told is None:
+            self.told = {}
+            self.told = self.libraries()
+        env = dict(os.environ) | self.told
         if os.path.isdir(os.path.join(ROOT, "bin")):
             env["LD_LIBRARY_PATH"] = os.path.join(ROOT, "lib") + ":" + env.get("LD_LIBRARY_PATH", "")
             env.setdefault("HONE_CUDA_KERNELS", os.path.join(ROOT, "lib", "hone", "kernels.cuda"))
@@ -114,11 +133,18 @@ class Run:
         return [r for r in rows if isinstance(r, dict)], ended(name, p) if p.returncode else None
 
 
-def operators(r):
-    p = r.tool("hn-check", "--device=" + r.device, *(["--op=Relu"] if r.small else []))
+def checked(p):
     lines = p.stdout.splitlines()
-    r.record["operators"] = {"passed": sum(x.startswith("ok") for x in lines), "failed": [x for x in lines if x.startswith("not ok")],
-                             "error": ended("hn-check", p) if p.returncode not in (0, 1) else None}
+    return {"passed": sum(x.startswith("ok") for x in lines), "failed": [x for x in lines if x.startswith("not ok")],
+            "error": ended("hn-check", p) if p.returncode not in (0, 1) else None}
+
+
+def operators(r):
+    """Own kernels, and what cuBLASLt computes where it is asked for."""
+    r.record["operators"] = checked(r.tool("hn-check", "--device=" + r.device, *(["--op=Relu"] if r.small else [])))
+    asked = r.record["libraries"] = {}
+    for op in LIBRARY_OPERATORS if r.told else ():
+        asked[op] = checked(r.run("env", "HONE_CUDA_LIBRARIES=cublaslt", r.program("hn-check"), "--device=" + r.device, "--op=" + op))
 
 
 def kernels(r):
@@ -197,7 +223,7 @@ def one_model(r, path):
                 return row
     row["same_bits"], row["runs"] = same_bits(r, model, sets)
     start = time.monotonic()
-    r.tool("hone-run", model, "--data", "random", "--device", r.device)
+    r.tool("hone-run", model, "--data", "random", "--device", r.device, "-o", os.path.join(r.room, "first.npz"))
     row["first_result_s"] = round(time.monotonic() - start, 3)
     try:
         row["latency_ms"] = r.report("hone-bench", model, *(["--runs", "3"] if r.small else ["--time", "1"]))["runs"][0]["latency_ms"]["p50"]
@@ -401,7 +427,7 @@ def start(r):
         took = []
         for _ in range(1 if r.small else 3):
             begun = time.monotonic()
-            p = r.tool("hone-run", path, "--data", "random", "--dim", "N=1", "--device", r.device)
+            p = r.tool("hone-run", path, "--data", "random", "--dim", "N=1", "--device", r.device, "-o", os.path.join(r.room, "first.npz"))
             took.append(time.monotonic() - begun)
             if p.returncode:
                 row["error"] = ended("hone-run", p)
