@@ -265,13 +265,30 @@ static void measure_machine(Profiling *f)
     hn_roofline_device(device, &state, NULL, f->p->remeasure, &f->there);
 }
 
+/* The first run of all, and on a device that keeps records the first two for each kind of inputs: what is recorded in
+ * the second one may make no records later where none are kept now. */
+static gboolean run_first(Profiling *f, GError **error)
+{
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(HnDeviceRecord));
+    g_autoptr(GArray) work = g_array_new(FALSE, FALSE, sizeof(HnStepWork));
+    g_autofree char *why = NULL, *lost = NULL;
+    const gboolean traced = profile_on_device(f) && hn_session_trace_device(f->session, &why);
+    gboolean ok = TRUE;
+    for (guint k = 0; ok && k < (traced ? f->n_sets : 1); k++)
+        for (int run = 0; ok && f->kinds[k] == k && run < (traced ? 2 : 1); run++)
+            ok = run_set(f, k, error);
+    if (traced)
+        hn_session_device_records(f->session, records, work, &lost);
+    return ok;
+}
+
 static gboolean measure(Profiling *f, GError **error)
 {
     const HnProgress *progress = &f->ctx->progress;
     HnRunner runner = { run_stamped, f, f->n_sets };
     HnWarmedUp warmed;
     hn_progress_tell(progress, "measuring the machine", 0, 0);
-    if (!run_set(f, 0, error))
+    if (!run_first(f, error))
         return FALSE;
     measure_machine(f);
     if (hn_progress_stop(progress, error) || !hn_warm_up(&runner, &f->warmup, progress, &warmed, error))
@@ -284,7 +301,8 @@ static gboolean measure(Profiling *f, GError **error)
                            .seconds = f->seconds,
                            .precision = f->p->time ? 0 : PROFILE_PRECISION,
                            .limit = PROFILE_LIMIT,
-                           .trace_spans = f->p->trace ? HN_TRACE_SPANS : 0 };
+                           .trace_spans = f->p->trace ? HN_TRACE_SPANS : 0,
+                           .records = TRUE };
     HnNoiseMark before, after;
     hn_profile_init(&f->profile, f->session);
     hn_noise_mark(NULL, &before);

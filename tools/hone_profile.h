@@ -103,6 +103,7 @@ const char *profile_point_name(const HnMemoryPoint *p); /* of the node, or "reor
 gboolean profile_on_device(const Profiling *f);
 void profile_add_device(const Profiling *f, JsonObject *root);
 void profile_tell_device(const Profiling *f, HnReport *report);
+void profile_tell_kernels(const Profiling *f, HnReport *report); /* a table */
 /* Why such a row takes so long; NULL: the others' reasons go for it (constant). */
 const char *profile_diagnose_device(const HnProfileRow *row);
 

@@ -736,6 +736,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
         hn_report_top_table(report, "train.nodes", train_columns, top);
         training_line(r);
     }
+    profile_tell_kernels(r->f, report);
     profile_tell_device(r->f, report);
     disturbed_lines(r);
     refusal_lines(r);

@@ -9,6 +9,7 @@
 #define BLOCK_NS 50000000 /* runs between two looks at the spans */
 #define BLOCK_SPANS ((gsize)1 << 15)
 #define GROWTH 1.25                   /* of the time measured between two looks at the intervals */
+#define LOST_MOST 3                   /* runs in a row without the records that they should have */
 #define USUAL 1001                    /* times that tell what an outlier is */
 #define FNV_START 0xcbf29ce484222325u /* the hash FNV-1a, of 64 bits, over rows instead of bytes */
 #define FNV_PRIME 0x100000001b3u
@@ -23,7 +24,16 @@ typedef struct {
     double unprofiled; /* ms of the run beside it */
     double marked;     /* ms of another one beside it, and where they went on the device; runs is 0: there was none */
     HnDeviceTimes there;
+    GArray *records, *work;                 /* of a fourth run (hn_session_device_records()); NULL: there was none */
+    guint64 origin, traced_from, traced_to; /* ticks, of the same: when records began, and the run */
 } Part;
+
+static void part_clear(gpointer data)
+{
+    Part *part = data;
+    g_clear_pointer(&part->records, g_array_unref);
+    g_clear_pointer(&part->work, g_array_unref);
+}
 
 static void row_free(gpointer data)
 {
@@ -40,6 +50,7 @@ static void run_free(gpointer data)
 {
     HnProfileRun *r = data;
     g_free(r->spans);
+    g_free(r->records);
     g_free(r);
 }
 
@@ -64,6 +75,8 @@ void hn_profile_init(HnProfile *p, HnSession *session)
     hn_times_init(&p->profiled, 0);
     hn_times_init(&p->unprofiled, 0);
     hn_times_init(&p->marked_ms, 0);
+    hn_times_init(&p->traced_ms, 0);
+    hn_device_work_init(&p->device_work);
 }
 
 void hn_profile_clear(HnProfile *p)
@@ -81,6 +94,9 @@ void hn_profile_clear(HnProfile *p)
     hn_times_clear(&p->profiled);
     hn_times_clear(&p->unprofiled);
     hn_times_clear(&p->marked_ms);
+    hn_times_clear(&p->traced_ms);
+    hn_device_work_clear(&p->device_work);
+    g_free(p->no_records);
     p->rows = NULL;
 }
 
@@ -205,6 +221,29 @@ static double to_ms(HnProfile *p, double ticks)
     return (ticks * p->ticks.ns + (hn_rng_double(&p->rng) - 0.5) * p->ticks.step) * 1e-6;
 }
 
+static int row_of_work(const HnProfile *p, const HnStepWork *w)
+{
+    gpointer found = g_hash_table_lookup(p->by_key, key_of(w->node, w->value));
+    return found ? GPOINTER_TO_INT(found) - 1 : -1;
+}
+
+static void keep_records(const HnProfile *p, const Part *part, HnProfileRun *r)
+{
+    const guint n = part->records->len;
+    r->traced_start = part->traced_from;
+    r->traced_end = part->traced_to;
+    r->origin = part->origin;
+    r->n_records = n;
+    r->records = g_new(HnProfileRecord, n + 1);
+    for (guint i = 0; i < n; i++)
+        r->records[i] = (HnProfileRecord){ g_array_index(part->records, HnDeviceRecord, i), -1 };
+    for (guint k = 0; k < part->work->len; k++) {
+        const HnStepWork *w = &g_array_index(part->work, HnStepWork, k);
+        for (guint i = w->from; i < w->to; i++)
+            r->records[i].row = row_of_work(p, w);
+    }
+}
+
 static void keep_trace(HnProfile *p, const Part *part)
 {
     gsize n = part->to - part->from;
@@ -214,8 +253,52 @@ static void keep_trace(HnProfile *p, const Part *part)
         return;
     HnProfileRun *r = g_new0(HnProfileRun, 1);
     n = MIN(n, p->trace_spans);
-    *r = (HnProfileRun){ part->start, part->end, n, g_memdup2(p->timer.spans + part->from, n * sizeof(HnSpan)) };
+    *r = (HnProfileRun){ .start = part->start,
+                         .end = part->end,
+                         .n = n,
+                         .spans = g_memdup2(p->timer.spans + part->from, n * sizeof(HnSpan)) };
+    if (part->records)
+        keep_records(p, part, r);
     put(p->traces, at, r, run_free);
+}
+
+/* Why there are no records; takes the text. */
+static void note_none(HnProfile *p, char *why)
+{
+    g_free(p->no_records);
+    p->no_records = why;
+}
+
+/* The same of a run that should have some. Too often in a row, and there are no more such runs. */
+static void note_lost(HnProfile *p, char *why)
+{
+    note_none(p, why);
+    p->lost++;
+    p->trace_ended |= ++p->lost_in_row >= LOST_MOST;
+}
+
+/* Rows of the device take what records say. FALSE: the run had other steps. */
+static gboolean take_records(HnProfile *p, const Part *part, const HnRowPlace *places, guint n, double *ms)
+{
+    const GArray *work = part->work;
+    g_autofree int *rows = g_new(int, work->len + 1);
+    for (guint k = 0; k < work->len; k++) {
+        rows[k] = row_of_work(p, &g_array_index(work, HnStepWork, k));
+        if (rows[k] < 0 || (guint)rows[k] >= n || (places[rows[k]] != HN_ROW_DEVICE && places[rows[k]] != HN_ROW_COPY))
+            return FALSE;
+    }
+    for (guint i = 0; i < n; i++)
+        if (places[i] == HN_ROW_DEVICE || places[i] == HN_ROW_COPY)
+            ms[i] = 0;
+    for (guint k = 0; k < work->len; k++) {
+        const HnStepWork *w = &g_array_index(work, HnStepWork, k);
+        for (guint i = w->from; i < w->to; i++) {
+            const HnDeviceRecord *r = &g_array_index(part->records, HnDeviceRecord, i);
+            ms[rows[k]] += (r->end - r->start) * 1e-6 / w->shared_by;
+        }
+    }
+    hn_device_work_add(&p->device_work, part->records, work, rows);
+    return TRUE;
 }
 
 /* The run's rows are made those of the run with marks between segments. */
@@ -230,6 +313,11 @@ static void settle(HnProfile *p, const Part *part, const GArray *own, double *ms
         calls[i] = g_array_index(own, Own, i).calls;
         places[i] = ((const HnProfileRow *)p->rows->pdata[i])->place;
     }
+    k->by_records = part->records && take_records(p, part, places, n, ms);
+    if (k->by_records)
+        p->traced++;
+    else if (part->records)
+        note_lost(p, g_strdup("a run had other steps than the one beside it"));
     hn_device_rows(ms, calls, places, n, &part->there, part->marked, &rest);
     ms[between] = rest.between;
     ms[waiting] = rest.waiting;
@@ -350,13 +438,48 @@ static gboolean run_marked(HnProfile *p, const HnProfileOptions *o, guint64 i, P
     return told;
 }
 
+/* One more run, of which the device keeps records. What goes wrong with these is told, and no error. */
+static gboolean run_traced(HnProfile *p, const HnProfileOptions *o, guint64 i, Part *part, GError **error)
+{
+    char *why = NULL;
+    if (!p->on_device || p->trace_ended)
+        return TRUE;
+    part->origin = hn_timer_now(&p->timer);
+    if (!hn_session_trace_device(p->session, &why)) {
+        note_none(p, why);
+        p->trace_ended = TRUE;
+        return TRUE;
+    }
+    part->records = g_array_new(FALSE, FALSE, sizeof(HnDeviceRecord));
+    part->work = g_array_new(FALSE, FALSE, sizeof(HnStepWork));
+    hn_times_reserve(&p->traced_ms);
+    part->traced_from = hn_timer_now(&p->timer);
+    const gboolean ok = o->run(o->data, i, error);
+    part->traced_to = hn_timer_now(&p->timer);
+    const gboolean all = hn_session_device_records(p->session, part->records, part->work, &why);
+    if (ok && all)
+        p->lost_in_row = 0;
+    else
+        part_clear(part);
+    if (ok && !all)
+        note_lost(p, why);
+    else
+        g_free(why);
+    if (ok)
+        hn_times_add(&p->traced_ms, to_ms(p, (double)(part->traced_to - part->traced_from)));
+    return ok;
+}
+
 /* A profiled and an unprofiled run of the i-th inputs. spans: of a run before */
 static gboolean run_pair(HnProfile *p, const HnProfileOptions *o, guint64 i, gsize spans, Part *part, GError **error)
 {
     gboolean first = i % 2 != 0;
     part->kind = o->kind ? o->kind(o->data, i) : 0;
-    return (!first || run_profiled(p, o, i, spans, part, error)) && run_unprofiled(p, o, i, part, error) &&
-           run_marked(p, o, i, part, error) && (first || run_profiled(p, o, i, spans, part, error));
+    if (first && !run_profiled(p, o, i, spans, part, error))
+        return FALSE;
+    if (!run_unprofiled(p, o, i, part, error) || !run_marked(p, o, i, part, error) || !run_traced(p, o, i, part, error))
+        return FALSE;
+    return first || run_profiled(p, o, i, spans, part, error);
 }
 
 /* Pairs of runs until the block is long enough or pair number `last` is reached; *i counts pairs. */
@@ -364,6 +487,7 @@ static gboolean block(HnProfile *p, const HnProfileOptions *o, guint64 *i, guint
                       GError **error)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Part));
+    g_array_set_clear_func(parts, part_clear);
     guint64 start = hn_now_ns();
     gboolean ok;
     p->timer.n = 0;
@@ -418,6 +542,7 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
     const gint *cancel = progress ? progress->cancel : NULL;
     double look = 0;
     p->trace_spans = o->trace_spans;
+    p->trace_ended = !o->records;
     p->on_device = hn_session_time_device(p->session, TRUE);
     hn_session_time_device(p->session, FALSE);
     p->first = hn_timer_now(&p->timer);
@@ -517,9 +642,23 @@ gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 
 
 /* --- statistics ------------------------------------------------------------------------------------------- */
 
-static gboolean is_on_device(const HnProfile *p, guint row)
+/* Times by records and times by marks are not mixed: what fewer runs have goes. */
+static void choose_runs(HnProfile *p)
 {
-    return ((const HnProfileRow *)p->rows->pdata[row])->place == HN_ROW_DEVICE;
+    guint n = 0;
+    for (guint i = 0; i < p->runs->len; i++)
+        n += ((const HnRowRun *)p->runs->pdata[i])->by_records;
+    p->by_records = n > 0 && 2 * n >= p->runs->len;
+    for (guint i = p->runs->len; i > 0; i--)
+        if (((const HnRowRun *)p->runs->pdata[i - 1])->by_records != p->by_records)
+            g_ptr_array_remove_index(p->runs, i - 1);
+}
+
+/* By the device's clock alone: kernels, and copies that there are records of. */
+static gboolean is_exact(const HnProfile *p, guint row)
+{
+    const HnRowPlace place = ((const HnProfileRow *)p->rows->pdata[row])->place;
+    return place == HN_ROW_DEVICE || (p->by_records && place == HN_ROW_COPY);
 }
 
 /* What marks between segments make a run longer by is the host's: no kernel gets shorter without them. It is taken off
@@ -536,10 +675,10 @@ static void take_marks_off(HnProfile *p)
         HnRowRun *k = p->runs->pdata[i];
         double rest = k->outside;
         for (guint r = 0; r < k->n; r++)
-            rest += is_on_device(p, r) ? 0 : (double)k->ms[r];
+            rest += is_exact(p, r) ? 0 : (double)k->ms[r];
         const double off = fmin(most, rest), left = rest > 0 ? 1 - off / rest : 1;
         for (guint r = 0; r < k->n; r++)
-            k->ms[r] *= is_on_device(p, r) ? 1 : (float)left;
+            k->ms[r] *= is_exact(p, r) ? 1 : (float)left;
         k->outside *= left;
         k->profiled -= off;
     }
@@ -548,6 +687,7 @@ static void take_marks_off(HnProfile *p)
 static void times_of_rows(HnProfile *p)
 {
     HnRowTimes t;
+    choose_runs(p);
     if (p->settled > 0)
         take_marks_off(p);
     hn_row_times(p->runs, p->rows->len, p->ticks.step * 1e-6, &t);

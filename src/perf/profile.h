@@ -14,11 +14,16 @@
  * On a device with memory and a clock of its own a third kind of run takes its turn, with marks between segments only:
  * rows are made to fit it (perf/device_rows.h), copies are rows, and two more are what is between kernels and when the
  * device waits for the host. "Outside" is then the host alone.
+ *
+ * Where the device keeps records (run/device_trace.h) a fourth kind of run, with these and with what is recorded
+ * replayed, says what steps take there, and which kernels they are. Runs whose records are not what was enqueued are
+ * told by marks; where they are more than half, all are.
  */
 #pragma once
 
 #include "base/progress.h"
 #include "perf/device_rows.h"
+#include "perf/device_work.h"
 #include "perf/outliers.h"
 #include "perf/roofline.h"
 #include "perf/row_times.h"
@@ -71,11 +76,21 @@ typedef struct {
     HnCost cost;
 } HnProfileCall;
 
-/* A profiled run in full, for traces. */
+/* A record of a row. */
+typedef struct {
+    HnDeviceRecord record;
+    int row; /* -1: of none */
+} HnProfileRecord;
+
+/* A profiled run in full, for traces, and the run with records beside it. */
 typedef struct {
     guint64 start, end; /* ticks */
     gsize n;
     HnSpan *spans;
+    guint64 traced_start, traced_end; /* of the one with records; ... */
+    guint64 origin;                   /* ... when they began to count their time */
+    gsize n_records;
+    HnProfileRecord *records;
 } HnProfileRun;
 
 typedef struct {
@@ -101,12 +116,19 @@ typedef struct {
     guint64 settled;           /* of these, the ones that rows were taken from ... */
     double mark_ms;            /* ... and HnDeviceRest.mark over them */
     HnTimes marked_ms;         /* of these, whole */
+    HnTimes traced_ms;         /* of runs with records, whole */
+    guint64 traced, lost;      /* of these, the ones whose records were what was enqueued, and the others ... */
+    guint lost_in_row;
+    char *no_records; /* ... and why there are no more of them, or what was wrong last; NULL: nothing was */
+    gboolean trace_ended;
+    HnDeviceWork device_work; /* over all that were as they should */
 
     /* set by hn_profile_finish() */
     HnStats with, without; /* of profiled and unprofiled runs, ms */
     double nodes_ms, outside_ms, outside_p10, outside_p90;
     double total_ms;      /* nodes and outside */
     double unprofiled_ms; /* without.p50; where runs are of several kinds, the mean of their medians */
+    gboolean by_records;  /* rows on the device are by records */
     double disturbed_ms;  /* by which total_ms is below it */
     double overhead;      /* by which part of its time profiling makes a run longer */
     guint kinds;          /* of runs */
@@ -121,6 +143,7 @@ typedef struct {
     double precision; /* then go on until the 95 % intervals of both medians are within this part of them; 0: do not */
     double limit;     /* seconds when to end even so */
     gsize trace_spans;
+    gboolean records; /* runs with records of the device, too */
 } HnProfileOptions;
 
 void hn_profile_init(HnProfile *p, HnSession *session);

@@ -46,13 +46,14 @@ G_BEGIN_DECLS
 
 /* A profiled run. */
 typedef struct {
-    guint64 kind;      /* equal for runs of the same steps on inputs of the same shapes */
-    guint64 number;    /* in the order in which they were made */
-    double profiled;   /* ms of the whole run */
-    double unprofiled; /* ms of the unprofiled run beside it */
-    double outside;    /* ms in no row */
-    guint n;           /* rows known when it was made; it ran none of the later ones */
-    float ms[];        /* by row */
+    guint64 kind;        /* equal for runs of the same steps on inputs of the same shapes */
+    guint64 number;      /* in the order in which they were made */
+    double profiled;     /* ms of the whole run */
+    double unprofiled;   /* ms of the unprofiled run beside it */
+    double outside;      /* ms in no row */
+    gboolean by_records; /* rows on a device are by records (run/device_trace.h) */
+    guint n;             /* rows known when it was made; it ran none of the later ones */
+    float ms[];          /* by row */
 } HnRowRun;
 
 typedef struct {

@@ -113,6 +113,54 @@ static void put_span(Trace *t, const HnSpan *s)
     g_string_append(t->text, "}}");
 }
 
+static void put_grid(GString *out, const char *key, const guint *n)
+{
+    g_string_append_printf(out, ",\"%s\":[%u,%u,%u]", key, n[0], n[1], n[2]);
+}
+
+/* A kernel or copy of the run with records. */
+static void put_record(Trace *t, const HnProfileRun *run, const HnProfileRecord *x)
+{
+    const HnDeviceRecord *r = &x->record;
+    const HnProfileRow *row = x->row >= 0 ? t->p->rows->pdata[x->row] : NULL;
+    const double tick = t->p->ticks.ns;
+    const gboolean kernel = r->kind == HN_WORK_KERNEL, moves = r->kind == HN_WORK_UPLOAD || r->kind == HN_WORK_DOWNLOAD;
+    const HnSpan s = { .start = run->origin + (guint64)(r->start / tick),
+                       .end = run->origin + (guint64)(r->end / tick),
+                       .device = TRUE,
+                       .moves = moves };
+    put_event(t, kernel ? r->name : hn_work_kind_name(r->kind), hn_work_kind_name(r->kind), &s, 1);
+    g_string_append(t->text, ",\"args\":{\"node\":");
+    put_string(t->text, row ? row->name : "-");
+    if (kernel) {
+        put_grid(t->text, "grid", r->grid);
+        put_grid(t->text, "block", r->block);
+        g_string_append_printf(t->text, ",\"registers\":%u,\"shared_bytes\":%u", r->registers, r->shared);
+    } else {
+        g_string_append_printf(t->text, ",\"bytes\":%" G_GUINT64_FORMAT, r->bytes);
+    }
+    g_string_append(t->text, "}}");
+}
+
+static gboolean is_full(const Trace *t)
+{
+    return hn_out_tell(t->file) + t->text->len > HN_TRACE_BYTES;
+}
+
+static gboolean put_records(Trace *t, const HnProfileRun *r, GError **error)
+{
+    if (r->n_records == 0)
+        return TRUE;
+    put_event(t, "run with records", "run", &(HnSpan){ .start = r->traced_start, .end = r->traced_end }, 0);
+    g_string_append(t->text, "}");
+    for (gsize k = 0; k < r->n_records && !is_full(t); k++) {
+        put_record(t, r, &r->records[k]);
+        if (!flush(t, FLUSH, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static int by_start(gconstpointer a, gconstpointer b)
 {
     const HnProfileRun *x = *(HnProfileRun *const *)a, *y = *(HnProfileRun *const *)b;
@@ -146,21 +194,27 @@ static gboolean any_on_device(const HnProfile *p)
     return FALSE;
 }
 
+static gboolean put_spans(Trace *t, const HnProfileRun *r, GError **error)
+{
+    qsort(r->spans, r->n, sizeof r->spans[0], outer_first);
+    put_event(t, "run", "run", &(HnSpan){ .start = r->start, .end = r->end }, 0);
+    g_string_append(t->text, "}");
+    for (gsize k = 0; k < r->n && !is_full(t); k++) {
+        put_span(t, &r->spans[k]);
+        if (!flush(t, FLUSH, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean put_runs(Trace *t, GError **error)
 {
     g_ptr_array_sort(t->p->traces, by_start);
-    for (guint i = 0; i < t->p->traces->len; i++) {
+    for (guint i = 0; i < t->p->traces->len && !is_full(t); i++) {
         const HnProfileRun *r = t->p->traces->pdata[i];
-        qsort(r->spans, r->n, sizeof r->spans[0], outer_first);
-        put_event(t, "run", "run", &(HnSpan){ .start = r->start, .end = r->end }, 0);
-        g_string_append(t->text, "}");
-        for (gsize k = 0; k < r->n; k++) {
-            if (hn_out_tell(t->file) + t->text->len > HN_TRACE_BYTES)
-                return TRUE;
-            put_span(t, &r->spans[k]);
-            if (!flush(t, FLUSH, error))
-                return FALSE;
-        }
+        const gboolean before = r->n_records > 0 && r->traced_start < r->start;
+        if ((before && !put_records(t, r, error)) || !put_spans(t, r, error) || (!before && !put_records(t, r, error)))
+            return FALSE;
     }
     return TRUE;
 }

@@ -22,6 +22,7 @@
 
 #include "lower/lower.h"
 #include "run/device_state.h"
+#include "run/device_trace.h"
 
 G_BEGIN_DECLS
 
@@ -245,6 +246,7 @@ struct HnBackend {
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
     /* device: what open() returned, or NULL where it is not open. NULL: the host's own. */
     void (*state)(int index, gpointer device, HnDeviceState *out);
+    const HnDeviceTrace *trace; /* NULL: the device keeps no records of what ran there */
 };
 
 /* What the step's input i, or output k, is; NULL: it is absent. */

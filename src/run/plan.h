@@ -66,6 +66,9 @@ typedef struct {
     double optimize_ms, prepare_ms;
     HnTimer *timer;   /* NULL mostly */
     GArray *marked;   /* guint8: what begins at each mark of hn_session_time_device(); NULL mostly */
+    GArray *traced;   /* HnStepWork since hn_session_trace_device(); NULL mostly */
+    GArray *noting;   /* where steps note theirs: that one, or a segment's that is recorded; NULL mostly */
+    guint work_zero;  /* HnDeviceTrace.work() when what is noted began, replayed work counted */
     GArray *renewals; /* what is made anew where ... */
     gint generation;  /* ... the engine's is another one */
 } HnRunEnv;
@@ -258,6 +261,9 @@ typedef struct {
     enum { HN_ON_HOST, HN_MOVES, HN_READS_HOST, HN_ON_DEVICE } kind; /* READS_HOST: on the device, of host_in */
     guint runs;
     gpointer recorded; /* HN_ON_DEVICE: from the second run on; NULL: cannot be recorded */
+    GArray *work;      /* HnStepWork of what was recorded, counted from its begin; NULL mostly */
+    guint pieces;      /* of all of it */
+    guint zero;        /* HnRunEnv.work_zero of before, while it is recorded */
 } HnSegment;
 /* The slot's elements in that place, plain where they have to be moved, by a step that copies them; device constants
  * are copied while planning. */
@@ -282,6 +288,16 @@ gboolean hn_env_wait(const HnRunEnv *env, GError **error);
 /* hn_session_time_device(), hn_session_device_times(). */
 gboolean hn_env_time_device(HnRunEnv *env, gboolean on);
 gboolean hn_env_device_times(HnRunEnv *env, HnDeviceTimes *t, GError **error);
+/* While a session's device keeps records (device_trace.h). Around n steps that are enqueued together, ... */
+typedef struct {
+    guint work, launches;
+} HnTraceMark;
+HnTraceMark hn_trace_mark(const HnRunEnv *env);
+void hn_trace_note(const HnRunEnv *env, HnTraceMark before, HnStep *const *s, int n);
+/* ... around the recording of a segment, whose steps are then noted with it, and before each replay. */
+void hn_trace_record(HnRunEnv *env, HnSegment *g);
+void hn_trace_recorded(HnRunEnv *env, HnSegment *g);
+void hn_trace_replay(HnRunEnv *env, const HnSegment *g);
 /* Copies to the device of what no step of the plan makes come first: what is behind them can be recorded in one go. */
 void hn_plan_hoist_moves(HnPlan *p);
 /* hn_session_foreach_unrecorded(), of this plan alone. */

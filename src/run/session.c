@@ -494,6 +494,7 @@ void hn_session_free(HnSession *s)
     hn_constants_sweep(e->constants);
     g_mutex_unlock(&e->lock);
     hn_env_time_device(&s->env, FALSE);
+    g_clear_pointer(&s->env.traced, g_array_unref);
     g_array_unref(s->env.renewals);
     g_free(s->fed);
     if (s->env.stream != NULL)

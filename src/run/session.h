@@ -122,6 +122,13 @@ gboolean hn_session_time_device(HnSession *s, gboolean on);
 /* Of the runs since it was switched on, or last asked for. */
 gboolean hn_session_device_times(HnSession *s, HnDeviceTimes *t, GError **error);
 
+/* From now on the device keeps records of what the session runs there (run/device_trace.h). FALSE: it cannot; *why
+ * (g_free) is part of a sentence. What is recorded for replay has to be so while this is on, or may make no records. */
+gboolean hn_session_trace_device(HnSession *s, char **why);
+/* The end of it: adds an HnDeviceRecord for each piece of work, in order, and an HnStepWork for each step, whose pieces
+ * are counted as the records are. FALSE: some are missing or are not what was enqueued; *why as above. */
+gboolean hn_session_device_records(HnSession *s, GArray *records, GArray *work, char **why);
+
 /* Called for every step of the plans alive, in order; `depth` counts enclosing sub-graphs. */
 typedef void (*HnStepFn)(const HnStep *s, int depth, gpointer data);
 void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data);

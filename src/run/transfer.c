@@ -222,9 +222,10 @@ void hn_plan_forget_segments(HnPlan *p)
 {
     const HnRunEnv *env = p->exec->env;
     for (guint i = 0; p->segments != NULL && i < p->segments->len; i++) {
-        const HnSegment *g = &g_array_index(p->segments, HnSegment, i);
+        HnSegment *g = &g_array_index(p->segments, HnSegment, i);
         if (g->recorded != NULL)
             env->backend->memory->forget(env->stream, g->recorded);
+        g_clear_pointer(&g->work, g_array_unref);
     }
     g_clear_pointer(&p->segments, g_array_unref);
 }
@@ -233,10 +234,13 @@ static gboolean run_each(const HnPlan *p, const HnSegment *g, GError **error)
 {
     for (int i = g->start, n; i < g->end; i += n) {
         HnStep *const *s = (HnStep *const *)p->steps->pdata + i;
+        const HnTraceMark before = hn_trace_mark(p->exec->env);
         n = hn_plan_together(p, i, g->end);
         if (!hn_halt_go(p->exec->env->halt, error) ||
             !(n > 1 ? s[0]->kernel->run_many(s, n, error) : hn_step_run(s[0], error)))
             return FALSE;
+        if (g->kind != HN_ON_HOST) /* what it runs in sub-graphs was noted there */
+            hn_trace_note(p->exec->env, before, s, n);
     }
     return TRUE;
 }
@@ -248,7 +252,9 @@ static gboolean record(const HnPlan *p, HnSegment *g, GError **error)
     gpointer stream = p->exec->env->stream;
     if (!m->record(stream, error))
         return FALSE;
+    hn_trace_record(p->exec->env, g);
     const gboolean ok = run_each(p, g, error);
+    hn_trace_recorded(p->exec->env, g);
     g->recorded = m->recorded(stream, ok ? error : NULL);
     return ok && (g->recorded != NULL || error == NULL || *error == NULL);
 }
@@ -262,7 +268,10 @@ static gboolean run_on_device(const HnPlan *p, HnSegment *g, GError **error)
         return FALSE;
     }
     g->runs = MIN(g->runs + 1, 2);
-    return g->recorded != NULL ? m->replay(p->exec->env->stream, g->recorded, error) : run_each(p, g, error);
+    if (g->recorded == NULL)
+        return run_each(p, g, error);
+    hn_trace_replay(p->exec->env, g);
+    return m->replay(p->exec->env->stream, g->recorded, error);
 }
 
 /* With HnSessionOptions.keeps_io, behind the first run: the same input is there, or a result nobody reads but the
@@ -280,8 +289,12 @@ static gboolean run_moves(const HnPlan *p, HnSegment *g, GError **error)
     const gboolean again = g->runs > 0 && p->exec->env->o.keeps_io;
     for (int i = g->start; i < g->end; i++) {
         HnStep *s = p->steps->pdata[i];
-        if (!(again && rests(p, s)) && (!hn_halt_go(p->exec->env->halt, error) || !hn_step_run(s, error)))
+        const HnTraceMark before = hn_trace_mark(p->exec->env);
+        if (again && rests(p, s))
+            continue;
+        if (!hn_halt_go(p->exec->env->halt, error) || !hn_step_run(s, error))
             return FALSE;
+        hn_trace_note(p->exec->env, before, &s, 1);
     }
     g->runs = 1;
     return TRUE;

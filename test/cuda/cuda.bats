@@ -166,6 +166,86 @@ bench_on() {
     jq -e '[.traceEvents[] | select(.ph == "X") | .tid] | unique == [1, 2, 3]' trace.json >/dev/null
 }
 
+# records [CASE]: a profile with the stand-in of CUPTI, as it is in that case, into report.json
+records() {
+    HONE_CUPTI=$build/test/cuda/libhone-emucupti.so HONE_EMU_CUPTI=${1-} succeeds hone-profile "${model:-chain.onnx}" --data random \
+        --device cuda --no-advise --runs 8 --json=report.json --trace trace.json "${@:2}"
+    python3 "$root/test/cli/schema.py" "$root/schemas/profile.json" report.json
+    holds "(([.nodes[].ms] | add) + .outside_ms - .total_ms | fabs) < 0.001 * .total_ms"
+}
+
+@test "hone-profile with CUPTI: which kernels a node is, how they are launched, what they fill, what is copied" {
+    records ""
+    holds ".gpu.records | .used and .why_not == null and .runs == 8 and .lost == 0 and .per_run >= 3 and .idle_ms == 0 and .gaps == []"
+    # nothing but records: kernels and copies take what the clock of the device counts
+    holds ".gpu | (.records.busy_ms - .times_ms.kernels - .times_ms.copies | fabs) < 1e-6 and .times_ms.idle < 1e-6"
+    holds "[.gpu.kernels[] | select(.kind == \"kernel\") | .occupancy > 0 and .occupancy <= 1 and .waves > 0 and .registers == 64 and .count == 1
+        and (.grid | length) == 3 and .block[0] >= 32 and .bytes == null] | all and length > 0"
+    holds "[.gpu.kernels[] | select(.kind == \"upload\" or .kind == \"download\") | .bytes > 0 and .gb_per_s > 0 and .registers == null] | all and length == 2"
+    holds "([.gpu.kernels[].ms] | add) - .gpu.records.busy_ms | fabs < 1e-9"
+    holds "[.gpu.kernels[].node] - [.nodes[].name] == []"
+    [[ $output == *"Kernels"* || $output == *"on the device"*"occupancy"* ]] && [[ $output == *"times of steps are by records of"* ]]
+    # the device's track has kernels under their own names, as parts of the run that is replayed
+    jq -e "[.traceEvents[] | select(.cat == \"kernel\" and .tid == 2) | .args | .registers == 64 and .grid[0] >= 1 and .node != \"-\"] | all and length >= 8" trace.json
+    jq -e "[.traceEvents[] | select(.cat == \"upload\" and .tid == 3) | .args.bytes > 0] | all and length >= 8" trace.json
+    jq -e "[.traceEvents[] | select(.name == \"run with records\")] | length == 8" trace.json
+}
+
+@test "hone-profile with CUPTI: sub-graphs, steps on the host, training" {
+    model=branches.onnx records ""
+    holds ".gpu.records.used"
+    model=$root/models/digits/model.onnx records "" --train
+    holds ".gpu.records | .used and .lost == 0 and .per_run > 20"
+}
+
+@test "hone-profile with CUPTI: records that are late are used, runs without some are left out" {
+    records late
+    holds ".gpu.records | .used and .runs == 8 and .lost == 0"
+    records seldom
+    holds ".gpu.records | .used and .runs == 6 and .lost == 2"
+    [[ $output == *"2 of 8 runs with records are left out: "*"pieces of work"* ]]
+}
+
+@test "hone-profile with CUPTI: records that are lost: marks, and the report says so" {
+    records silent
+    holds ".gpu.records | .used == false and .runs == 0 and .lost == 3 and .why_not == \"2 records of 3 pieces of work\""
+    holds ".gpu.kernels == []"
+    [[ $output == *"times of steps are by marks"*"no records of kernels: "* ]]
+    records mostly
+    holds ".gpu.records | .used == false and .runs > 0 and .lost > .runs and .why_not != null"
+}
+
+@test "hone-profile without CUPTI, or with one that is not known, or does not start" {
+    for c in version dead; do
+        records $c
+        holds ".gpu.records | .used == false and .runs == 0 and .lost == 0 and (.why_not | test(\"CUPTI\"))"
+    done
+    for l in libm.so.6 ""; do
+        HONE_CUPTI=$l succeeds hone-profile chain.onnx --data random --device cuda --no-advise --runs 7 --json=report.json
+        holds ".gpu.records | .used == false and (.why_not | test(\"CUPTI\"))"
+    done
+    [[ $output == *"no CUPTI for another driver: HONE_CUPTI names none"* ]]
+}
+
+# busy, idle and host are within 3 % of the unprofiled median, once in ten times: others may be busy here
+sums_up() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        HONE_CUPTI=$1 succeeds hone-profile "$2" --data random --device cuda --no-advise --runs 20 --json=report.json
+        holds ".gpu.records.used == $3"
+        holds "(.gpu.times_ms | .kernels + .copies + .host_steps + .idle + .host) - .total_ms | fabs < 1e-6"
+        ! jq -e ".agreement >= 0.97 and .agreement <= 1.03" report.json >/dev/null || return 0
+    done
+    jq .agreement report.json
+    return 1
+}
+
+@test "hone-profile on the device: busy, idle and host are the unprofiled median, recorded or not, by records and by marks" {
+    for m in chain.onnx branches.onnx; do
+        sums_up "$build/test/cuda/libhone-emucupti.so" $m true
+        sums_up "" $m false
+    done
+}
+
 @test "--device-mem-limit: what is needed, what is free, and the limit" {
     refuses 6 "the model needs 64.0 MB or more, 8589.9 of 8589.9 MB are free for it, and the limit is 1.0 MB" \
         hone-run wide.onnx --data random --device cuda --device-mem-limit 1M

@@ -300,6 +300,7 @@ static const HnKernel *const *cuda_kernels(const HnOp *op)
         .lowers = TRUE,                       \
         .computes = TRUE,                     \
         .state = hn_cuda_state,               \
+        .trace = &hn_cuda_trace,              \
     }
 
 const HnBackend *hn_backend_cuda(int index)

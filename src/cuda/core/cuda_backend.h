@@ -75,7 +75,8 @@ typedef struct {
     uint64_t *complained;  /* ... where it is copied to, pinned, ... */
     GArray *complainers;   /* ... and who may */
     GPtrArray *marks;      /* HnCuEvent: hn_cuda_memory's mark() */
-    guint launches;        /* of kernels, counted */
+    guint launches;        /* of kernels, counted, ... */
+    guint work;            /* ... and all of what makes a record (HnDeviceTrace) */
     GMutex hold_lock;      /* of all that follows: hn_cuda_memory's hold() */
     GCond freed;
     guint held, free; /* how often the stream was held up, and let go */
@@ -110,7 +111,8 @@ extern const HnCudaCopying hn_cuda_copying;
 void hn_cuda_state(int index, gpointer device, HnDeviceState *out);
 gboolean hn_cuda_hold(gpointer stream, gboolean on, GError **error);
 
-/* HnMemory of the backend. */
+/* HnMemory and HnDeviceTrace of the backend. */
 extern const HnMemory hn_cuda_memory;
+extern const HnDeviceTrace hn_cuda_trace;
 
 G_END_DECLS

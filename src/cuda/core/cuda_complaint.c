@@ -10,9 +10,10 @@ typedef struct {
     HnCudaSayFn say;
 } Complainer;
 
-static gboolean clear_place(const HnCudaStream *t, GError **error)
+static gboolean clear_place(HnCudaStream *t, GError **error)
 {
     const HnCuda *c = t->device;
+    t->work++;
     return hn_cuda_check(c, c->driver->fill(t->complaint, 0xff, sizeof NOTHING, t->stream), "clearing memory", error);
 }
 
@@ -57,6 +58,7 @@ void hn_cuda_complains_no_more(const HnStep *s)
 gboolean hn_cuda_ask_complaint(HnCudaStream *t, GError **error)
 {
     const HnCuda *c = t->device;
+    t->work += t->complaint != 0;
     return t->complaint == 0 ||
            hn_cuda_check(c, c->driver->download(t->complained, t->complaint, sizeof *t->complained, t->stream),
                          "copying from the device", error);

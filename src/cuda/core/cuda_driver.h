@@ -45,6 +45,11 @@ enum {
 enum {
     HN_CU_SHARED_OPTIN = 97, /* most bytes of shared memory of a block, behind HN_CU_MAX_DYNAMIC_SHARED */
     HN_CU_MULTIPROCESSORS = 16,
+    HN_CU_SM_THREADS = 39, /* most of a multiprocessor at a time, as are the next three */
+    HN_CU_SM_SHARED = 81,
+    HN_CU_SM_REGISTERS = 82,
+    HN_CU_SM_BLOCKS = 106,
+    HN_CU_RESERVED_SHARED = 111, /* bytes that a block takes beyond its own */
     HN_CU_MAJOR = 75,
     HN_CU_MINOR = 76,
     HN_CU_MAX_DYNAMIC_SHARED = 8, /* of a function */

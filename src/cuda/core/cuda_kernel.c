@@ -41,6 +41,7 @@ gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const voi
     if (!hn_cuda_enter(c, error))
         return FALSE;
     t->launches++;
+    t->work++;
     if (watched != NULL)
         watched->push(s->origin != NULL ? hn_node_label(s->origin) : "reorder");
     const int result = c->driver->launch(f, g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2],
@@ -65,7 +66,8 @@ gboolean hn_cuda_allow_shared(const HnStep *s, HnCuFunction f, gsize bytes, GErr
 gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, GError **error)
 {
     const HnCuda *c = s->device;
-    const HnCudaStream *t = s->stream;
+    HnCudaStream *t = s->stream;
+    t->work += bytes > 0;
     return bytes == 0 || (hn_cuda_enter(c, error) && hn_cuda_check(c, c->driver->copy(to, from, bytes, t->stream),
                                                                    "copying on the device", error));
 }
@@ -73,7 +75,8 @@ gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, 
 gboolean hn_cuda_zeros(const HnStep *s, uint64_t to, gsize bytes, GError **error)
 {
     const HnCuda *c = s->device;
-    const HnCudaStream *t = s->stream;
+    HnCudaStream *t = s->stream;
+    t->work += bytes > 0;
     return bytes == 0 || (hn_cuda_enter(c, error) && hn_cuda_check(c, c->driver->fill(to, 0, bytes, t->stream),
                                                                    "clearing memory on the device", error));
 }

@@ -124,8 +124,9 @@ static gboolean cuda_failed(gpointer stream)
 
 static gboolean cuda_copy(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
 {
-    const HnCudaStream *t = stream;
+    HnCudaStream *t = stream;
     const HnCuda *c = t->device;
+    t->work += bytes > 0;
     return bytes == 0 ||
            (hn_cuda_enter(c, error) &&
             hn_cuda_check(c,

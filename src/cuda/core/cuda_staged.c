@@ -141,6 +141,7 @@ gboolean hn_cuda_upload(gpointer stream, void *to, const void *from, gsize bytes
         n = MIN(MIN(bytes - done, HN_CUDA_STAGE_BYTES - t->used), t->copying.piece);
         guint8 *at = stage(t, t->turn) + t->used;
         copy_together(t, at, (const guint8 *)from + done, n);
+        t->work++;
         if (!hn_cuda_check(c, c->driver->upload((HnCuAddress)(uintptr_t)to + done, at, n, t->stream),
                            "copying to the device", error))
             return FALSE;
@@ -161,6 +162,7 @@ static gboolean download_staged(HnCudaStream *t, guint8 *to, HnCuAddress from, g
         for (; sent < n && sent < k + HN_CUDA_STAGES; sent++) {
             const int at = (int)(sent % HN_CUDA_STAGES);
             const gsize start = sent * piece;
+            t->work++;
             if (!hn_cuda_check(c, c->driver->download(stage(t, at), from + start, MIN(piece, bytes - start), t->stream),
                                "copying from the device", error) ||
                 !note_stage(t, at, error))
@@ -194,5 +196,6 @@ gboolean hn_cuda_download(gpointer stream, void *to, const void *from, gsize byt
         return FALSE;
     if (bytes > DIRECT_MOST && !is_pinned(c, to))
         return download_staged(t, to, at, bytes, error);
+    t->work++;
     return hn_cuda_check(c, c->driver->download(to, at, bytes, t->stream), "copying from the device", error);
 }

@@ -103,8 +103,10 @@ void emu_do(EmuContext *c, const EmuOp *op)
         [EMU_SET8] = fill,     [EMU_SET32] = fill,          [EMU_HOST] = call_host,  [EMU_LIBRARY] = emu_library_do,
     };
     const gboolean beside = emu_order_begin(c, op);
+    const double before = c->clock;
     c->clock += 1e-3;
     does[op->work](c, op);
+    emu_trace(c, op, before);
     if (beside)
         emu_order_end(c, op);
 }

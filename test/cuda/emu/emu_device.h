@@ -48,6 +48,7 @@ enum {
 /* --- memory ------------------------------------------------------------------------------------------------------ */
 
 enum { EMU_BINS = 256, EMU_ALIGN = 256 };
+enum { EMU_REGISTERS = 64 }; /* what a thread is taken to need: the interpreter does not allocate any */
 
 /* Addresses of one kind of allocation, and where those that were freed wait before they are used again. */
 typedef struct {
@@ -112,6 +113,7 @@ struct EmuContext {
     int indices;               /* streams that ever were */
     GPtrArray *remembered;     /* emu_order.c */
     const struct EmuOp *doing; /* the stream's work that is done now */
+    uint64_t node;             /* of the graph that is replayed; 0: none */
 };
 
 typedef struct {
@@ -247,6 +249,7 @@ typedef struct EmuExec {
     EmuContext *context;
     GPtrArray *ops;
     EmuMark *last; /* behind the last launch of it */
+    gboolean seen; /* somebody was told of work when it was made */
 } EmuExec;
 
 EmuStream *emu_stream_new(EmuContext *c, gboolean blocking);
@@ -295,6 +298,11 @@ int emu_record(EmuStream *s, EmuOp *op);
 void emu_replay(EmuContext *c, const EmuExec *x);
 void emu_do(EmuContext *c, const EmuOp *op);
 guint32 emu_random(guint32 n);
+/* emu_trace.c: somebody is told of work; tells that it was done, from `before` on (ms). Of a graph whose nodes are
+ * EMU_NODE_UNSEEN nobody is told. */
+#define EMU_NODE_UNSEEN UINT64_MAX
+gboolean emu_trace_on(void);
+void emu_trace(const EmuContext *c, const EmuOp *op, double before);
 /* The allocations at which the words of a parameter block, or a copy's ends, point. */
 GArray *emu_uses(const EmuContext *c, const EmuOp *op);
 

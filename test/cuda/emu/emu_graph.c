@@ -210,6 +210,7 @@ EMU_CALL(cuGraphInstantiateWithFlags, void **exec, void *graph, unsigned long lo
     if (result == EMU_OK) {
         EmuExec *x = g_new0(EmuExec, 1);
         *x = (EmuExec){ .refs = 1, .context = c, .ops = g_ptr_array_ref(((EmuGraph *)graph)->ops) };
+        x->seen = emu_trace_on();
         g_hash_table_insert(c->objects, x, GINT_TO_POINTER(EMU_EXEC));
         *exec = x;
     }
@@ -359,8 +360,10 @@ void emu_replay(EmuContext *c, const EmuExec *x)
     int *order = order_of(x->ops);
     for (guint n = 0; n < x->ops->len && c->fault == EMU_OK; n++) {
         const EmuOp *op = g_ptr_array_index(x->ops, order[n]);
+        c->node = x->seen ? (uint64_t)order[n] + 1 : EMU_NODE_UNSEEN;
         if (still_there(c, op))
             emu_do(c, op);
     }
+    c->node = 0;
     g_free(order);
 }

@@ -19,7 +19,6 @@ enum {
     FUNC_CARVEOUT
 };
 enum { SHARED_OPTIN_80 = 166912, SHARED_OPTIN_90 = 232448, SHARED_DEFAULT = 49152 };
-enum { REGISTERS = 64 }; /* what a thread is taken to need: the interpreter does not allocate any */
 enum { REGISTERS_OF_BLOCK = 65536, REGISTERS_EACH = 8 }; /* at most; a thread gets a multiple of these */
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
@@ -252,7 +251,7 @@ EMU_CALL(cuFuncGetAttribute, int *value, int which, void *function)
         const int values[] = {
             [FUNC_MAX_THREADS] = emu_kernel_max_threads(f->kernel),
             [FUNC_SHARED] = (int)emu_kernel_shared(f->kernel),
-            [FUNC_REGISTERS] = REGISTERS,
+            [FUNC_REGISTERS] = EMU_REGISTERS,
             [FUNC_PTX] = emu_settings.cc,
             [FUNC_BINARY] = emu_settings.cc,
             [FUNC_MAX_DYNAMIC] = f->dynamic,
@@ -290,7 +289,7 @@ EMU_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, void *functio
         result = EMU_INVALID_VALUE;
     if (result == EMU_OK) {
         const size_t lanes = ((size_t)threads + 31) / 32 * 32, shared = emu_kernel_shared(f->kernel) + dynamic + 1024;
-        const size_t by_threads = 2048 / lanes, by_registers = 65536 / (REGISTERS * lanes),
+        const size_t by_threads = 2048 / lanes, by_registers = 65536 / (EMU_REGISTERS * lanes),
                      by_shared = (size_t)(shared_most() + 1024) / shared;
         *blocks = (int)MIN(MIN(MIN(by_threads, by_registers), by_shared), 32);
         if (threads > emu_kernel_max_threads(f->kernel) || dynamic > (size_t)f->dynamic)
