@@ -13,6 +13,9 @@ import json
 import os
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "perf", "gpu"))
+import judge  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECORD = os.path.join(ROOT, "test", "cuda", "measured.json")
 
@@ -40,9 +43,23 @@ def changed():
     return f"{n} of {len(now)} files of kernels changed since they were measured ({then['gpu']}, {then['date']})"
 
 
-def table():
-    r = record()
-    copy = next(k["gb_per_s"] for k in r["kernels"] if "gb_per_s" in k)
+def demands(rows):
+    """For each thing that is asked of how many rows it is met."""
+    lines = ["", "| asked | met | missed | not measured | worst |", "|---|--:|--:|--:|--:|"]
+    for point, title in judge.POINTS.items():
+        mine = [x for x in rows if x["point"] == point and x["asked"] is not None]
+        values = [x for x in mine if x["value"] is not None]
+        worst = max(values, key=lambda x: {"less": x["value"], "more": -x["value"]}.get(x["better"], abs(x["value"] - x["asked"])), default=None)
+        target = {"less": "at most ", "more": "at least "}.get(mine[0]["better"], "") + f"{mine[0]['asked']:g}" if mine else ""
+        counts = [sum(x["met"] is met and (x["value"] is None) == (met is None) for x in mine) for met in (True, False, None)]
+        worst_text = f"{worst['value']:.4g}" if worst else ""
+        lines.append(f"| {title}: {target} | {counts[0]} | {counts[1]} | {counts[2]} | {worst_text} |")
+    return lines
+
+
+def table(r=None):
+    r = r or record()
+    copy = next(k["gb_per_s"] for k in r["kernels"] if k["name"] == "device copy")
     lines = [f"{r['gpu'].split(',')[0]}, {r['date']}; a device copy moves {copy / 1e3:.2f} TB/s, read and written.", "",
              "| kernel | time | of the copy's bytes/s | operations | of PyTorch's time |", "|---|--:|--:|--:|--:|"]
     for k in r["kernels"]:
@@ -57,7 +74,9 @@ def table():
     if r.get("networks"):
         lines += ["", "| network | type | batch | a run | its kernels | of PyTorch's time |", "|---|---|--:|--:|--:|--:|"]
         lines += [f"| {n['network']} | {n['precision']} | {n['batch']} | {n['ms']:.3f} ms | {n['kernels_ms']:.3f} ms | "
-                  f"{n['ms'] / n['peer_ms']:.2f} |" for n in r["networks"]]
+                  + (f"{n['ms'] / n['peer_ms']:.2f} |" if n.get("peer_ms") else "|") for n in r["networks"] if "ms" in n]
+    if r.get("rows"):  # an older record has none
+        lines += demands(r["rows"])
     return "\n".join(lines) + "\n"
 
 
@@ -79,4 +98,5 @@ def main():
         sys.exit(__doc__)
 
 
-main()
+if __name__ == "__main__":
+    main()

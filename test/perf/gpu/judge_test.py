@@ -7,7 +7,10 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "..", "cuda"))
 import judge  # noqa: E402
+import measured  # noqa: E402
+import parts  # noqa: E402
 
 
 def of(record, point):
@@ -73,11 +76,11 @@ class Judge(unittest.TestCase):
             return dict({"network": "n", "precision": "f32", "batch": batch, "ms": ms}, **more)
 
         nets = [net(1.0, peers={"graph": 2.0, "compile": 4.0, "ort": "is not there"}), net(3.0, 8, peer_ms=2.0), net(1.0, 64, peers={"graph": "cannot be"})]
-        rows = of({"networks": nets}, "networks")
+        rows = of({"networks": nets}, "networks") | of({"networks": nets}, "together")
         self.assertEqual({k: (r["value"], r["met"]) for k, r in rows.items()},
                          {"n f32, batch 1": (0.5, True), "n f32, batch 8": (1.5, False), "n f32, batch 64": (None, None),
-                          "geometric mean of 1, f32, batch 1": (0.5, True), "geometric mean of 1, f32, batch 8": (1.5, False),
-                          "geometric mean of all 2": (0.866, False)})
+                          "1 networks, f32, batch 1": (0.5, True), "1 networks, f32, batch 8": (1.5, False),
+                          "all 2": (0.866, False)})
         self.assertEqual(rows["n f32, batch 64"]["why"], "graph: cannot be")
 
     def test_steps_training_memory_start(self):
@@ -113,6 +116,26 @@ class Judge(unittest.TestCase):
         self.assertIn("kernels that move memory, of a copy: 1 of 2 met\n  relu f32", text)
         self.assertRegex(text, r"concat f32 +0\.5 +asked at least 0\.9 +missed")
         self.assertRegex(text, r"training step.* - .* not measured because part training was not run")
+
+    def test_readme_table_of_a_new_record(self):
+        record = {"gpu": "A GPU, 1.2", "date": "2026-01-01", "models": [], "networks": [
+            {"network": "n", "precision": "f32", "batch": 1, "ms": 1.0, "kernels_ms": 0.5, "peer_ms": 2.0},
+            {"network": "o", "precision": "f32", "batch": 1, "ms": 1.0, "kernels_ms": 0.5},
+            {"network": "p", "precision": "f32", "batch": 1, "error": "gone"}],
+            "kernels": [{"name": "device copy", "gb_per_s": 3000.0}, kernel("relu f32", of_copy=0.95), kernel("concat f32")]}
+        record["rows"] = judge.rows(record)
+        text = measured.table(record)
+        self.assertIn("| n | f32 | 1 | 1.000 ms | 0.500 ms | 0.50 |\n| o | f32 | 1 | 1.000 ms | 0.500 ms | |\n", text)
+        self.assertIn("| kernels that move memory, of a copy: at least 0.9 | 1 | 1 | 0 | 0.5 |", text)
+        self.assertNotIn("| p |", text)
+
+    def test_a_step_beside_its_kernel(self):
+        found = {"gpu": {"records": {"used": True, "why_not": None}, "kernels": [{"kind": "kernel", "ms": 0.5, "count": 500}, {"kind": "upload", "ms": 9, "count": 1}]}}
+        self.assertEqual(parts.beside(found, 2.2)[0], 1.2)
+        found["gpu"]["records"].update(used=False, why_not="another profiler holds it")
+        self.assertEqual(parts.beside(found, 2.2)[0], None)
+        self.assertIn("another profiler holds it", parts.beside(found, 2.2)[1])
+        self.assertEqual(parts.beside({"gpu": {}}, 2.2)[0], None)
 
     def test_the_record_that_is_kept(self):
         kept = os.path.join(HERE, "..", "..", "cuda", "measured.json")
