@@ -155,9 +155,22 @@ END
     holds '[.rows[] | select(.point == "memory of PyTorch") | .value != null] == [true, false]'
     holds '.start[0] | .s > 0 and .peer_s == 9.0'
     holds '.parts.ort.state == "not there"'
+    measure --only converted --python "$PWD/peer"
+    holds '.parts.converted | .state == "not there" and (.why | test("onnx2torch"))'
+    sed -i 's|^\*--first|*"import onnx, onnx2torch"*) ;;\n*cuda_models.py*) echo \x27{"model": "digits", "eager_ms": 1.5, "graph_ms": "cannot be"}\x27 ;;\n&|' peer
+    measure --only models,converted --python "$PWD/peer"
+    holds '.networks[] | select(.network == "digits") | .peer_ms == 1.5 and .ms > 0 and .peers.graph_ms == "cannot be"'
     measure --only peers,training --python /nowhere/python
     [ "$status" -eq 0 ] || explain
     holds '.parts.training | .state == "not there" and .why == "PyTorch is not there"'
+}
+
+@test "scripts/bench --device is the part of it that compares whole models" {
+    HONE_BUILD=$build HONE_CUDA_DRIVER=/nowhere/libcuda.so run --separate-stderr "$root/scripts/bench" --device cuda --small --minutes 1 --python /nowhere/python \
+        --json "$PWD/report.json"
+    [ "$status" -eq 0 ] || explain
+    holds '.parts | keys == ["compiled", "converted", "models", "networks", "ort", "start", "training"]'
+    holds '.models[0].error | test("/nowhere/libcuda.so")'
 }
 
 @test "what a record says of what is asked" {

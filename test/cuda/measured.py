@@ -73,7 +73,8 @@ def table(r=None):
         lines += [f"| {m['model']} | {m['latency_ms']:.3f} ms |" for m in r["models"] if "latency_ms" in m]
     if r.get("networks"):
         lines += ["", "| network | type | batch | a run | its kernels | of PyTorch's time |", "|---|---|--:|--:|--:|--:|"]
-        lines += [f"| {n['network']} | {n['precision']} | {n['batch']} | {n['ms']:.3f} ms | {n['kernels_ms']:.3f} ms | "
+        lines += [f"| {n['network']} | {n['precision']} | {n['batch']} | {n['ms']:.3f} ms | "
+                  + (f"{n['kernels_ms']:.3f} ms | " if "kernels_ms" in n else "| ")
                   + (f"{n['ms'] / n['peer_ms']:.2f} |" if n.get("peer_ms") else "|") for n in r["networks"] if "ms" in n]
     if r.get("rows"):  # an older record has none
         lines += demands(r["rows"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: cuda_models.py [--compile] [--batch N] MODEL.onnx...
+"""usage: cuda_models.py [--compile] [--batch N] [--device cpu] MODEL.onnx...
 
 Whole networks in PyTorch on a GPU, converted by onnx2torch: one JSON line for each with the median of a call in
 milliseconds, inputs from host memory and results back to it, eager and replayed from a CUDA graph (with --compile also
@@ -25,7 +25,8 @@ def inputs(model, batch):
         if value.name not in names:
             t = value.type.tensor_type
             dims = [d.dim_value or batch for d in t.shape.dim]
-            yield torch.from_numpy(r.random(dims).astype(TYPES[t.elem_type])).pin_memory()
+            x = torch.from_numpy(r.random(dims).astype(TYPES[t.elem_type]))
+            yield x.pin_memory() if torch.cuda.is_available() else x
 
 
 def median_ms(call, seconds=1.0):
@@ -43,12 +44,12 @@ def results(y):
     return y if isinstance(y, (list, tuple)) else [y]
 
 
-def measure(path, batch, compiled):
+def measure(path, batch, compiled, where):
     model = onnx.load(path)
-    net = convert(model).eval().cuda()
+    net = convert(model).eval().to(where)
     host = list(inputs(model, batch))
-    device = [x.cuda() for x in host]
-    row = {"model": os.path.basename(os.path.dirname(path)) or path}
+    device = [x.to(where) for x in host]
+    row = {"model": os.path.basename(os.path.dirname(path)) or path, "batch": batch}
 
     def eager():
         with torch.no_grad():
@@ -83,7 +84,8 @@ def measure(path, batch, compiled):
             row[name] = median_ms(make())
         except Exception as e:  # sizes that a network computes as it runs cannot be recorded
             row[name] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
-            torch.cuda.synchronize()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
     return row
 
 
@@ -91,15 +93,17 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--compile", action="store_true")
     ap.add_argument("--batch", type=int, default=1)
+    ap.add_argument("--device", default="cuda")
     ap.add_argument("models", nargs="+")
     a = ap.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     for path in a.models:
         try:
-            print(json.dumps(measure(path, a.batch, a.compile)), flush=True)
+            print(json.dumps(measure(path, a.batch, a.compile, a.device)), flush=True)
         except Exception as e:  # a converter that lacks an operator is no end of the others
             print(json.dumps({"model": path, "error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ import judge
 PERF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(PERF))
 sys.path.insert(0, os.path.join(ROOT, "test", "onnx"))
+BUILD = os.environ.get("HONE_BUILD", "build")
 SAME_BITS_RUNS = 100
 CHAINS = (64, 512)
 LIBRARIES = {"HONE_CUBLASLT": "libcublasLt.so.1?", "HONE_CUPTI": "libcupti.so.1?"}
@@ -73,7 +74,7 @@ class Run:
         return found
 
     def program(self, name):
-        path = find(f"bin/{name}", f"build/tools/{name}", f"build/test/{name}")
+        path = find(f"bin/{name}", *(os.path.join(BUILD, folder, name) for folder in ("tools", "test")))
         if not path:
             raise NotThere(f"there is no {name}")
         return path
@@ -402,6 +403,27 @@ def compiled(r):
         r.save()
 
 
+def converted(r):
+    """The models by PyTorch, where a converter takes them, at batch 1."""
+    r.torch()
+    if r.run(r.python, "-c", "import onnx, onnx2torch", limit=60).returncode:
+        raise NotThere("onnx2torch, which converts models, is not there")
+    rows = r.record.setdefault("networks", [])
+    for m in r.record.get("models", []):
+        path = next((p for p in model_paths(r) if os.path.basename(p) == m["model"]), None)
+        if path is None or "latency_ms" not in m:
+            continue
+        n = keyed(rows, network=m["model"], precision="as it is", batch=1)
+        n["ms"] = m["latency_ms"]
+        found, why = r.script("cuda_models.py", *([] if r.small else ["--compile"]), os.path.join(path, "model.onnx"), limit=150)
+        for x in found:
+            n.setdefault("peers", {}).update({k: v for k, v in x.items() if k.endswith("_ms") or k == "error"})
+        if why and not found:
+            n["peers"] = {"PyTorch": why}
+        n["peer_ms"] = judge.best_peer(n)[0]
+        r.save()
+
+
 def ort(r):
     """The same by ONNX Runtime's CUDA provider."""
     there = r.run(r.python, "-c", "import onnxruntime; print(*onnxruntime.get_available_providers())", limit=60)
@@ -540,4 +562,4 @@ def sanitizer(r):
 # In this order, with the seconds that each takes on an H100, about; None: as many as are left.
 ALL = {"operators": (operators, 60), "kernels": (kernels, 30), "errors": (errors, 15), "peers": (peers, 70), "networks": (networks, 200),
        "models": (models, 40), "steps": (steps, 20), "profiles": (profiles, 25), "bias": (bias, 20), "start": (start, 35),
-       "training": (training, 60), "ort": (ort, 60), "compiled": (compiled, 60), "sanitizer": (sanitizer, 90)}
+       "training": (training, 60), "converted": (converted, 60), "ort": (ort, 60), "compiled": (compiled, 60), "sanitizer": (sanitizer, 90)}
