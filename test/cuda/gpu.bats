@@ -147,6 +147,7 @@ END
     peer
     mkdir nets
     cp "$pack/models/digits/model.onnx" nets/m-f32.onnx
+    : >nets/m-f32.bin
     measure --only kernels,peers,networks,start,ort,compiled --python "$PWD/peer" --nets nets
     [ "$status" -eq 0 ] || explain
     holds '[.kernels[] | select(.name == "relu f32") | .peer_us] == [2.5] and [.kernels[] | select(.name == "relu f16") | .peer_error] == ["out of memory"]'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: cuda_nets.py --export DIR [NET...]     NET-f32.onnx, NET-f16.onnx without the larger weights, which NET-*.json lists
        cuda_nets.py --fill DIR                weights for these, random ones, into NET-*.bin
-       cuda_nets.py --run NET                 times in PyTorch: --precision, --batch 1,8, --forms eager,graph,compile
+       cuda_nets.py --run NET                 times in PyTorch: --precision f32,f16, --batch 1,8, --forms eager,graph,compile
        cuda_nets.py --ort NET.onnx            in ONNX Runtime's CUDA provider: --batch
        cuda_nets.py --first NET-f32.onnx      seconds of a Python that opens PyTorch, loads this network and runs it once
        cuda_nets.py --export-train DIR        NET.onnx, NET.npz of train.py's five networks
@@ -360,15 +360,15 @@ def recorded(f, x, host, peer):
     return call
 
 
-def run(nets, name, a, peer):
-    module, shape, tokens = made(nets, name, a.precision)
+def run(nets, name, precision, a, peer):
+    module, shape, tokens = made(nets, name, precision)
     if len(shape) == 3:
         module = module.to(memory_format=torch.channels_last)
     module = module.to(peer.device)
     for batch in map(int, a.batch.split(",")):
-        host = peer.pinned(sample(shape, tokens, batch, a.precision))
+        host = peer.pinned(sample(shape, tokens, batch, precision))
         for form in a.forms.split(","):
-            row = {"network": name, "precision": a.precision, "batch": batch, "form": form}
+            row = {"network": name, "precision": precision, "batch": batch, "form": form}
             peer.start_memory()
             try:
                 x = host.to(peer.device)
@@ -494,7 +494,8 @@ def main():
     elif a.fill:
         fill(nets, a.fill)
     elif a.run:
-        run(nets, a.run, a, peer)
+        for precision in a.precision.split(","):
+            run(nets, a.run, precision, a, peer)
     elif a.ort:
         ort(a.ort, a)
     elif a.first:

@@ -290,7 +290,7 @@ def steps(r):
     s["planning"] = [{"model": os.path.basename(p), "ms_per_100": round(c[1]["again_plan_ms"] / n * 100, 3)} for p, c, n in zip(paths, churn, counts)]
     r.record["steps"] = s
     r.save()
-    for path in networks_there(r):
+    for path in [p for p in networks_there(r) if p.endswith("-f32.onnx")]:
         s["planning"].append(planned(r, path, much))
 
 
@@ -308,7 +308,7 @@ def networks_there(r):
     """Files of networks that cuda_nets.py has made; filled with weights by the first who asks."""
     if not r.nets or r.record["parts"].get("networks", {}).get("state") == "not there":
         return []
-    return sorted(glob.glob(os.path.join(r.nets, "*.onnx")))
+    return [p for p in sorted(glob.glob(os.path.join(r.nets, "*.onnx"))) if os.path.exists(p[:-5] + ".bin")]
 
 
 def fill(r):
@@ -316,7 +316,8 @@ def fill(r):
     r.torch()
     nets = r.nets or os.path.join(r.room, "nets")
     what = ["--small"] if r.small else []
-    rows, why = r.script("cuda_nets.py", "--fill" if r.nets else "--export", nets, *what, limit=300)
+    there = glob.glob(os.path.join(nets, "*.onnx"))
+    rows, why = r.script("cuda_nets.py", "--fill" if there else "--export", nets, *what, limit=300)
     r.nets = nets
     made = [x["file"] for x in rows if "file" in x]
     if not made:
@@ -344,36 +345,46 @@ def batches(r):
     return (1, 2) if r.small else (1, 8, 64)
 
 
+def hone_network(r, path, of):
+    """of: the rows of each batch: times, and memory."""
+    try:
+        much = ["--runs", "2", "--warmup", "0"] if r.small else ["--time", "1s", "--warmup", "20"]
+        for x in r.report("hone-bench", path, "--dim", "N=" + ",".join(map(str, of)), *much)["runs"]:
+            n, m = of[next(iter(x["shapes"].values()))[0]]
+            gpu = x["gpu"]
+            n.update(ms=x["latency_ms"]["p50"], kernels_ms=gpu["times_ms"]["kernels"], upload_ms=gpu["times_ms"]["upload"],
+                     download_ms=gpu["times_ms"]["download"])
+            n.pop("error", None)
+            m.update(planned=gpu["memory_bytes"]["planned"], allocated=gpu["memory_bytes"]["allocated"])
+    except Failed as e:
+        for n, m in of.values():
+            n["error"] = m["error"] = str(e)
+    r.save()
+
+
 def networks(r):
     """Whole networks at each batch, in hone and replayed from PyTorch's recorded graph; device memory of both."""
-    rows, memory = r.record.setdefault("networks", []), r.record.setdefault("memory", [])
-    forms = "eager" if r.peers == "cpu" else "graph"
+    rows, memory, by_name = r.record.setdefault("networks", []), r.record.setdefault("memory", []), {}
     for network, precision, path in sweeps(r):
-        of = {b: (keyed(rows, network=network, precision=precision, batch=b), keyed(memory, network=network, precision=precision, batch=b))
-              for b in batches(r)}
-        sizes = ",".join(map(str, of))
-        try:
-            much = ["--runs", "2", "--warmup", "0"] if r.small else ["--time", "1s", "--warmup", "20"]
-            for x in r.report("hone-bench", path, "--dim", "N=" + sizes, *much)["runs"]:
-                n, m = of[next(iter(x["shapes"].values()))[0]]
-                gpu = x["gpu"]
-                n.update(ms=x["latency_ms"]["p50"], kernels_ms=gpu["times_ms"]["kernels"], upload_ms=gpu["times_ms"]["upload"],
-                         download_ms=gpu["times_ms"]["download"])
-                n.pop("error", None)
-                m.update(planned=gpu["memory_bytes"]["planned"], allocated=gpu["memory_bytes"]["allocated"])
-        except Failed as e:
-            for n, m in of.values():
-                n["error"] = m["error"] = str(e)
-        r.save()
-        peer_networks(r, network, precision, sizes, forms, of, 120)
+        by_name.setdefault(network, []).append((precision, path))
+    for network, files in by_name.items():
+        both = []
+        for precision, path in files:
+            key = {"network": network, "precision": precision}
+            of = {b: (keyed(rows, **key, batch=b), keyed(memory, **key, batch=b)) for b in batches(r)}
+            hone_network(r, path, of)
+            both += of.values()
+        peer_networks(r, both, "eager" if r.peers == "cpu" else "graph", 150)
         r.save()
 
 
-def peer_networks(r, network, precision, sizes, forms, of, limit):
-    found, why = r.script("cuda_nets.py", "--run", network, "--precision", precision, "--batch", sizes, "--forms", forms,
+def peer_networks(r, rows, forms, limit):
+    """rows of one network: times, and memory."""
+    names = {key: ",".join(dict.fromkeys(str(n[key]) for n, _ in rows)) for key in ("network", "precision", "batch")}
+    found, why = r.script("cuda_nets.py", "--run", names["network"], "--precision", names["precision"], "--batch", names["batch"], "--forms", forms,
                           *(["--small", "--seconds", "0.1"] if r.small else []), limit=limit)
-    for n, m in of.values():
-        seen = [x for x in found if x.get("batch") == n["batch"]]
+    for n, m in rows:
+        seen = [x for x in found if (x.get("precision"), x.get("batch")) == (n["precision"], n["batch"])]
         for x in seen:
             n.setdefault("peers", {})[x["form"]] = x.get("ms", x.get("error"))
             if "bytes" in x:
@@ -399,7 +410,7 @@ def compiled(r):
             continue
         if r.left() < (5 if r.small else 45):
             raise Failed(f"the time was out at {n['network']} {n['precision']}, batch {n['batch']}: again with --only compiled")
-        peer_networks(r, n["network"], n["precision"], str(n["batch"]), "compile", {n["batch"]: (n, {})}, 240)
+        peer_networks(r, [(n, {})], "compile", 240)
         r.save()
 
 
