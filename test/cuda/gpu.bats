@@ -102,6 +102,9 @@ packed() {
 @test "scripts/gpu: steps, profiles and the bias, from the tools' reports" {
     measure --only steps,profiles,bias
     [ "$status" -eq 0 ] || explain
+    holds '.steps | .beside_us == null and (.why | test("not timed alone"))'
+    HONE_CUPTI=$build/test/cuda/libhone-emucupti.so measure --only steps
+    holds '.steps | .beside_us != null and (.why | test("its kernel [0-9]"))'
     holds '.steps | .nodes == 8 and .recorded_us != 0 and .unrecorded_us != 0 and ([.planning[].ms_per_100 > 0] | all)'
     holds '.profiles[0] | .model == "digits" and .agreement > 0'
     holds '.bias[0].ratio > 0'
