@@ -253,7 +253,7 @@ def main():
     parser.add_argument("nvcc")
     parser.add_argument("build")
     o = parser.parse_args()
-    families = sorted(n for n in os.listdir(CUDA) if n != "core" and os.path.isdir(os.path.join(CUDA, n)))
+    families = sorted(n for n in os.listdir(CUDA) if os.path.isdir(os.path.join(CUDA, n)))
     families = o.families.split(",") if o.families else families
     alive, count, failed = read_alive(), 0, 0
     with tempfile.TemporaryDirectory() as room:

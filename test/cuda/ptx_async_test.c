@@ -354,6 +354,11 @@ static void test_registers_wrong(void)
 #define COMMIT "wgmma.commit_group.sync.aligned;\n"
 #define READY "wgmma.wait_group.sync.aligned 0;\n"
 #define END "bar.sync 0; // end\n"
+/* The tile comes once more, and waits for that end of that phase. */
+#define ONCE_MORE(parity)                                                                              \
+    "bar.sync 0;\n@%p1 bra $L_more;\n" EXPECT TILE                                                     \
+    "$L_more:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], " parity ";\n@!%p2 bra $L_more;\n" \
+    "ld.shared.u32 %r13, [%r4];\n"
 static const char right_text[] =
     "add.u32 %r4, %r2, 16384;\nmov.b32 %r5, 0;\n@%p1 bra $L_go;\n" GATE SHOWN "$L_go:\n"
     "mov.u32 %r10, %r1;\nmov.b32 %r11, 0x3c003c00;\n$L_fill:\nshl.b32 %r12, %r10, 2;\nadd.u32 %r12, %r12, %r2;\n"
@@ -389,6 +394,7 @@ static const Planted planted[] = {
     { "arrives-twice", EXPECT, EXPECT "mbarrier.arrive.shared::cta.b64 _, [%r3], 2;\n",
       "the mbarrier at 0x8000 waits for 0 arrivals, not for 2" },
     { "not-waited", WAIT, "", "* shared memory*" },
+    { "phase-used-again", READY, READY ONCE_MORE("0"), "* shared memory*" },
     { "tile-place", TILE, "add.u32 %r4, %r4, 64;\n" TILE,
       "a tile at 0x4040 of shared memory, which is no multiple of 128" },
     { "fence-forgotten", FENCE, "", "a product without wgmma.fence behind what changed its registers" },
@@ -428,9 +434,9 @@ static void test_planted(gconstpointer data)
     }
 }
 
-static void test_right(void)
+static void assert_right(const char *body)
 {
-    g_autofree char *text = g_strconcat(head, right_text, NULL);
+    g_autofree char *text = g_strconcat(head, body, NULL);
     for (size_t o = 0; o < G_N_ELEMENTS(orders); o++) {
         Device *d = device_new();
         EmuFault fault;
@@ -439,6 +445,15 @@ static void test_right(void)
             g_error("a false alarm: %s", fault.text);
         device_free(d);
     }
+}
+
+static void test_right(void)
+{
+    const char *ready = strstr(right_text, READY) + strlen(READY);
+    g_autofree char *before = g_strndup(right_text, (gsize)(ready - right_text));
+    g_autofree char *twice = g_strconcat(before, ONCE_MORE("1"), ready, NULL);
+    assert_right(right_text);
+    assert_right(twice);
 }
 
 int main(int argc, char **argv)
