@@ -606,6 +606,16 @@ static const Planted planted[] = {
       "add.u32 %r20, %r5, %r20;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r11, [%r20];\n",
       "", "bar.warp.sync 0xffffffff;\n", "st.shared.b32 [%r6], %r21;\n" STORE, "st.shared.b32 [%r6], %r21", 0, 0, 719,
       "race: writes shared memory at 0x* that lane * read with no barrier between" },
+    { "lanes-bytes",
+      "add.u32 %r20, %r5, %r1;\nxor.b32 %r21, %r1, 1;\nadd.u32 %r21, %r5, %r21;\nst.shared.u8 [%r20], %r10;\n", "",
+      "bar.warp.sync 0xffffffff;\n", "ld.shared.u8 %r11, [%r21];\n" STORE, "ld.shared.u8 %r11, [%r21]", 0, 0, 719,
+      "race: reads shared memory at 0x* that lane * wrote with no barrier between" },
+    /* byte i is of warp i % 4: what one writes does not hide what its neighbours wrote */
+    { "warps-bytes",
+      "shr.u32 %r20, %r1, 5;\nand.b32 %r22, %r1, 31;\nmad.lo.u32 %r22, %r22, 4, %r5;\nadd.u32 %r20, %r22, %r20;\n"
+      "add.u32 %r21, %r5, %r1;\nst.shared.u8 [%r21], %r10;\n" BARRIER "st.shared.u8 [%r20], %r10;\n",
+      "setp.lt.u32 %p1, %r1, 96;\n@%p1 bra $L_end;\n", BARRIER, "ld.shared.u8 %r11, [%r22];\n" STORE "$L_end:\n",
+      "st.shared.u8 [%r20], %r10", 0, 0, 719, "race: * shared memory at 0x* that warp * with no barrier between" },
     { "lanes-write-one-place", "and.b32 %r20, %r1, 0xfffffffe;\nshl.b32 %r20, %r20, 2;\nadd.u32 %r20, %r5, %r20;\n",
       "st.shared.u32 [%r20], %r10;\n", "st.shared.u32 [%r20], %r20;\n", "", "st.shared.u32 [%r20], %r10", 0, 1, 719,
       "race: writes shared memory at 0x* that lane * wrote with another value and no barrier between" },

@@ -162,10 +162,12 @@ struct EmuKernel {
     GArray *param_offset, *param_size; /* size_t */
     size_t param_bytes;
     unsigned max_threads;
-    bool products; /* it has some of warpgroups (wgmma) */
+    size_t stamped; /* bytes, 1 or 2, whose readers and writers are known */
+    bool products;  /* it has some of warpgroups (wgmma) */
 };
 
-/* Who read and wrote 2 bytes last: halves of one word are often two threads' own. Times are steps between barriers,
+/* Who read and wrote 2 bytes last, or one in kernels that use single ones (EmuKernel.stamped): they are often two
+ * threads' own. Times are steps between barriers,
  * counted through all launches. */
 typedef struct {
     uint32_t wrote, read;
@@ -174,7 +176,6 @@ typedef struct {
     uint8_t wrote_lane, wrote_turn; /* of the warp, and its `turn` then */
     uint8_t read_lane, read_turn;   /* a lane, PTX_MANY, or PTX_SOME */
 } PtxStamp;
-#define PTX_STAMPED 2 /* bytes */
 enum {
     PTX_MANY = 255,
     PTX_SOME = 254,

@@ -90,7 +90,7 @@ static inline void stamp_lane(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s,
     }
 }
 
-/* bytes: bits of those of the PTX_STAMPED that are used. */
+/* bytes: bits of those of the stamp that are used, 3: all. */
 static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
                          const char *where, uint64_t address)
 {
@@ -131,14 +131,20 @@ static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint
     s->wrote_bytes = (uint8_t)(bytes | (use == USE_ATOMIC ? PTX_ATOMIC : 0));
 }
 
+static size_t bytes_of_stamp(const PtxWarp *w)
+{
+    return w->launch->kernel->stamped;
+}
+
 static void stamps(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, size_t offset, size_t bytes, PtxUse use,
                    const char *where, uint64_t address)
 {
-    if (bytes >= PTX_STAMPED) {
-        for (size_t i = 0; i < bytes; i += PTX_STAMPED)
-            stamp(w, in, l, &s[(offset + i) / PTX_STAMPED], 3, use, where, address + i);
+    const size_t each = bytes_of_stamp(w);
+    if (bytes >= each) {
+        for (size_t i = 0; i < bytes; i += each)
+            stamp(w, in, l, &s[(offset + i) / each], 3, use, where, address + i);
     } else {
-        stamp(w, in, l, &s[offset / PTX_STAMPED], 1u << offset % PTX_STAMPED, use, where, address);
+        stamp(w, in, l, &s[offset / each], 1u << offset % each, use, where, address);
     }
 }
 
@@ -269,7 +275,8 @@ static void place_shared(PtxWarp *w, const PtxInst *in, uint32_t mask, const uin
 
 bool ptx_shared_untouched(const PtxWarp *w, uint64_t at, size_t bytes, uint32_t since)
 {
-    for (size_t i = at / PTX_STAMPED; i < (at + bytes) / PTX_STAMPED; i++)
+    const size_t each = bytes_of_stamp(w);
+    for (size_t i = at / each; i < (at + bytes) / each; i++)
         if (w->block->shared_stamps[i].wrote >= since)
             return false;
     return true;
@@ -277,6 +284,7 @@ bool ptx_shared_untouched(const PtxWarp *w, uint64_t at, size_t bytes, uint32_t 
 
 void ptx_shared_bytes(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size_t bytes, PtxUse use)
 {
+    const size_t each = bytes_of_stamp(w);
     PtxBlock *b = w->block;
     const bool reads = use == USE_READ || use == USE_ATOMIC || use == USE_PRODUCT;
     if (at > b->shared_bytes || b->shared_bytes - at < bytes)
@@ -290,18 +298,18 @@ void ptx_shared_bytes(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size
         if (reads && !b->shared_defined[i])
             ptx_fault(w, in, lane, FAULT_OTHER, "reads byte 0x%zx of shared memory that nobody has written", i);
     }
-    for (size_t i = at / PTX_STAMPED; i < (at + bytes) / PTX_STAMPED; i++) {
+    for (size_t i = at / each; i < (at + bytes) / each; i++) {
         PtxStamp *s = &b->shared_stamps[i];
         stamp(w, in, lane, s, 3,
               use == USE_COPY      ? USE_WRITE
               : use == USE_PRODUCT ? USE_READ
                                    : use,
-              "shared memory at", i * PTX_STAMPED);
+              "shared memory at", i * each);
         if (use == USE_PRODUCT && s->wrote >= w->launch->began && !(s->wrote_bytes & PTX_BY_COPY) &&
             b->warp[s->writer].proxied <= s->wrote && w->proxied <= s->wrote)
             ptx_fault(w, in, lane, FAULT_OTHER,
-                      "reads 0x%zx of shared memory that warp %u wrote, with no fence.proxy.async between",
-                      i * PTX_STAMPED, s->writer);
+                      "reads 0x%zx of shared memory that warp %u wrote, with no fence.proxy.async between", i * each,
+                      s->writer);
         if (use == USE_COPY)
             s->wrote_bytes |= PTX_BY_COPY;
     }
@@ -349,12 +357,13 @@ static void place_param(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint
 /* What was read in this way may be what was there before somebody wrote. */
 static void read_only(PtxWarp *w, const PtxInst *in, int l, const PtxStamp *s, size_t bytes, uint64_t address)
 {
-    for (size_t i = 0; i < (bytes + PTX_STAMPED - 1) / PTX_STAMPED; i++)
+    const size_t each = bytes_of_stamp(w);
+    for (size_t i = 0; i < (bytes + each - 1) / each; i++)
         if (s[i].wrote >= w->launch->began)
             ptx_fault(w, in, l, FAULT_OTHER,
                       "reads 0x%" G_GINT64_MODIFIER
                       "x as memory that nobody writes (.nc), but this launch has written it",
-                      address + i * PTX_STAMPED);
+                      address + i * each);
 }
 
 static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint64_t *address, size_t bytes,
@@ -372,7 +381,7 @@ static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const
     if (use != USE_READ && r->constant)
         ptx_fault(w, in, first, FAULT_ADDRESS, "%s constant memory at 0x%" G_GINT64_MODIFIER "x", deed(use), start);
     if (!r->races)
-        r->races = calloc((r->bytes + PTX_STAMPED - 1) / PTX_STAMPED, sizeof(PtxStamp));
+        r->races = calloc(r->bytes, sizeof(PtxStamp));
     uint32_t done = 0;
     uint64_t base = r->base;
     size_t room = r->bytes;
@@ -395,7 +404,7 @@ static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const
         if (stamped)
             stamps(w, in, l, r->races, at, bytes, use, "global memory at", address[l]);
         if (in->flags & PTX_READ_ONLY)
-            read_only(w, in, l, (const PtxStamp *)r->races + at / PTX_STAMPED, bytes, address[l]);
+            read_only(w, in, l, (const PtxStamp *)r->races + at / bytes_of_stamp(w), bytes, address[l]);
         if (use == USE_WRITE)
             memset(r->defined + at, 1, bytes);
         place[l] = r->data + at;

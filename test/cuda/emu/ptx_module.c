@@ -462,6 +462,7 @@ const EmuKernel *emu_module_kernel(EmuModule *m, const char *name, EmuFault *fau
     k->param_offset = g_array_new(FALSE, TRUE, sizeof(size_t));
     k->param_size = g_array_new(FALSE, TRUE, sizeof(size_t));
     k->max_threads = f->maxntid;
+    k->stamped = 2;
     if (!ptx_parse_kernel(k, f, fault)) {
         kernel_free(k);
         return NULL;

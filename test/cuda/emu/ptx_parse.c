@@ -760,6 +760,10 @@ static void read_instruction(Parser *p, PtxWord w, uint32_t from)
     g_array_append_vals(p->k->rows, rows, (guint)n);
     in.results = results_of(&o, &in, form, args);
     in.copies = n == 2 && ptx_is(o.part[0], "mov") && !(rows[1] & 1);
+    const bool memory = in.fn == ptx_run_load || in.fn == ptx_run_store;
+    if (memory && in.space != SPACE_PARAM && in.space != SPACE_LOCAL && in.vec == 1 &&
+        ptx_type_bytes((PtxType)in.type) == 1)
+        p->k->stamped = 1;
     p->k->products = p->k->products || ptx_is(o.part[0], "wgmma");
     if (in.control == CTL_SYNC && in.sync == 0)
         in.sync = rows[n - 1];

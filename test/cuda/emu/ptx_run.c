@@ -543,7 +543,7 @@ static PtxBlock *block_new(PtxLaunch *a)
     b->threads = (int)(e->block[0] * e->block[1] * e->block[2]);
     b->warps = (b->threads + LANES - 1) / LANES;
     b->shared_bytes = k->shared_bytes + e->shared;
-    size_t shared = (b->shared_bytes + 127) / 128 * 128, stamps = shared / PTX_STAMPED * sizeof(PtxStamp);
+    size_t shared = (b->shared_bytes + 127) / 128 * 128, stamps = shared / k->stamped * sizeof(PtxStamp);
     size_t registers = (k->register_bytes + 127) / 128 * 128, local = (k->local_bytes * LANES + 127) / 128 * 128;
     size_t all = 2 * shared + stamps + (size_t)b->warps * (registers + 2 * local) + 128;
     b->memory = aligned_alloc(128, (all + 127) / 128 * 128);
@@ -599,7 +599,7 @@ static void block_start(PtxBlock *b, uint32_t i)
     ptx_async_start(b->async);
     memset(b->barrier, 0, sizeof b->barrier);
     memset(b->shared_defined, 0, b->shared_bytes);
-    memset(b->shared_stamps, 0, (b->shared_bytes + PTX_STAMPED - 1) / PTX_STAMPED * sizeof(PtxStamp));
+    memset(b->shared_stamps, 0, (b->shared_bytes + k->stamped - 1) / k->stamped * sizeof(PtxStamp));
     for (int n = 0; n < b->warps; n++) {
         PtxWarp *w = &b->warp[n];
         int lanes = MIN(LANES, b->threads - n * LANES);
