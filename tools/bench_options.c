@@ -69,6 +69,19 @@ static int parse_word(const char *option, const char *text, const char *const *w
     return -1;
 }
 
+static gboolean parse_streams(Bench *b, GError **error)
+{
+    g_autoptr(GArray) list = hn_parse_ints(b->p->streams, 1, BENCH_STREAMS, error);
+    if (!list) {
+        g_prefix_error(error, "option '--streams': ");
+        return FALSE;
+    }
+    b->streams = 1;
+    for (guint i = 0; i < list->len; i++)
+        b->streams = MAX(b->streams, (int)g_array_index(list, gint64, i));
+    return TRUE;
+}
+
 static gboolean parse_words(Bench *b, GError **error)
 {
     const BenchParams *p = b->p;
@@ -79,11 +92,9 @@ static gboolean parse_words(Bench *b, GError **error)
     if (hint < 0)
         return FALSE;
     b->fail_on_noise = on_noise == 1;
-    b->streams = p->streams ? p->streams : hint == 1 ? 0 : 1;
-    if (p->streams < 0 || p->streams > BENCH_STREAMS) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--streams' needs a number from 1 to %d", BENCH_STREAMS);
+    b->streams = hint == 1 ? 0 : 1;
+    if (p->streams && !parse_streams(b, error))
         return FALSE;
-    }
     if (p->batch_max && strcmp(p->batch_max, "auto") != 0 &&
         !hn_parse_int(p->batch_max, 1, G_MAXINT32, &b->batch_limit, error)) {
         g_prefix_error(error, "option '--batch-max': ");

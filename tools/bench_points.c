@@ -7,7 +7,7 @@
 
 #define MAX_POINTS 10000
 
-typedef enum { AXIS_DIM, AXIS_SHAPES, AXIS_THREADS, AXIS_PRECISION, AXIS_IO } AxisKind;
+typedef enum { AXIS_DIM, AXIS_SHAPES, AXIS_THREADS, AXIS_PRECISION, AXIS_IO, AXIS_STREAMS } AxisKind;
 
 typedef struct {
     AxisKind kind;
@@ -165,6 +165,12 @@ static gboolean make_axes(const Bench *b, GArray *axes, GError **error)
     if (!add_shapes(b, axes, error) || !add_precisions(b, axes, error) || !add_io(b, axes, error))
         return FALSE;
     add_axis(axes, AXIS_THREADS, "threads", words_of(b->ctx->common.thread_list));
+    if (b->p->streams) {
+        g_autoptr(GArray) streams = hn_parse_ints(b->p->streams, 1, BENCH_STREAMS, error);
+        if (!streams)
+            return FALSE;
+        add_axis(axes, AXIS_STREAMS, "streams", words_of(streams));
+    }
     return TRUE;
 }
 
@@ -181,6 +187,9 @@ static gboolean set_value(Point *point, const Axis *a, const char *word, GError 
         return hn_shapes_parse(point->shapes, word, error);
     case AXIS_THREADS:
         point->threads = (int)number;
+        return TRUE;
+    case AXIS_STREAMS:
+        point->streams = (int)number;
         return TRUE;
     case AXIS_PRECISION:
         point->precision = g_strdup(word);
@@ -221,7 +230,8 @@ static Point *make_point(const GArray *axes, guint index, GError **error)
         index /= a->n;
         ok = set_value(point, a, word, error);
         const gboolean is_dim = a->kind == AXIS_DIM;
-        Swept s = { g_strdup(a->name), g_strdup(word), is_dim, is_dim || a->kind == AXIS_THREADS };
+        Swept s = { g_strdup(a->name), g_strdup(word), is_dim,
+                    is_dim || a->kind == AXIS_THREADS || a->kind == AXIS_STREAMS };
         if (a->n > 1)
             g_array_prepend_val(point->swept, s);
         else

@@ -214,7 +214,7 @@ void subject_init(Subject *s, Bench *b, const Point *point, int model)
     const int of = b->second ? 0 : model; /* argument */
     *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[of], .number = (guint)model };
     s->backend = b->second && model > 0 ? b->second : b->backend;
-    s->streams = b->streams ? b->streams : point->threads;
+    s->streams = point->streams ? point->streams : b->streams ? b->streams : point->threads;
     s->threads = MAX(1, point->threads / s->streams);
     s->plans = BENCH_SETS;
     const char *device = b->second ? s->backend->name : "", *at = point->label;

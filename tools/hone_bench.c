@@ -42,8 +42,8 @@ static const GOptionEntry entries[] = {
       "TYPE" },
     { "hint", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, hint),
       "latency: one run at a time; throughput: as many as there are threads (default: latency)", "MODE" },
-    { "streams", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, streams),
-      "run N instances at once, which share the threads", "N" },
+    { "streams", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, streams),
+      "run N instances at once, which share the threads, or one number after the other: 1,2,4", "N" },
     { "io", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, io),
       "reuse or host: inputs stay where they are; fresh: they are in new memory; copy: copying in and out counts, too; "
       "device: they and results stay in its memory; several are a list (default: reuse)",

@@ -27,11 +27,11 @@ typedef struct BenchReport BenchReport;
 
 typedef struct {
     char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
-    char *baseline;
+    char *baseline, *streams;
     char **input, **dim, **shapes;
     char **loop;
     gint64 runs, steps;
-    int streams, instances;
+    int instances;
     gboolean strict, raw, churn;
     HnToolTrainParams training;
     HnToolDataParams from;
@@ -57,6 +57,7 @@ typedef struct {
     GArray *swept; /* Swept: what sets it apart */
     HnShapes *shapes;
     char *label;  /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
+    int streams;  /* 0: as the others say */
     double x;     /* the number that is swept alone, NaN: none or several are */
     char *x_name; /* what it is of; NULL as above */
     char *batch_dim;
@@ -76,7 +77,7 @@ typedef struct {
     gboolean ci_given, fail_on_noise;
     JsonNode *baseline;       /* of --baseline; NULL: none */
     char *hash[HN_MAX_SIDES]; /* of each model; NULL: not known yet */
-    int streams;              /* 0: as many as threads; several models are compared with one each */
+    int streams;              /* 0: as many as threads; most of several; models are compared with one each */
     gint64 batch_limit;       /* of --batch-max, 0: not given */
     const HnBackend *backend;
     const HnBackend *second; /* of --device A,B: one model is compared on both; NULL mostly */

@@ -222,6 +222,10 @@ EOF
     bench relu.onnx --preset latency --threads 2 --runs 7
     holds '.runs[0].streams == 1'
     refuses 2 --streams hone-bench relu.onnx --streams -1
+    refuses 2 --streams hone-bench relu.onnx --streams 1,257
+    refuses 2 --streams hone-bench relu.onnx --streams 2,x
+    bench relu.onnx --streams 1,3 --runs 9
+    holds '[.runs[] | .streams] == [1, 3] and ([.runs[].swept] | .[0].streams == 1 and .[1].streams == 3)'
     refuses 2 --hint hone-bench relu.onnx --hint speed
 }
 

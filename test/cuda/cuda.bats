@@ -96,6 +96,11 @@ bench_on() {
     refuses 4 "no memory of its own" hone-bench conv.onnx --io device
 }
 
+@test "hone-bench --streams on the device, one number after the other" {
+    bench_on conv.onnx --streams 1,2 --runs 4
+    holds "[.runs[].streams] == [1, 2] and ([.runs[].latency_ms.n] | min) >= 4"
+}
+
 @test "hone-bench --train on the device: variables are counted once" {
     bench_on --train "$root/models/digits/model.onnx" --batch 2 --runs 2
     holds ".runs[0].gpu | .times_ms.kernels > 0 and .times_ms.recorded == .times_ms.segments"
@@ -196,6 +201,9 @@ records() {
     holds ".gpu.records.used"
     model=$root/models/digits/model.onnx records "" --train
     holds ".gpu.records | .used and .lost == 0 and .per_run > 20"
+    # weights that are updated together: each has its part of the kernel, and nothing is left to take off
+    holds ".gpu.times_ms.mark < 1e-6 and ([.gpu.kernels[] | select(.count < 1)] | length > 1)"
+    holds "([.gpu.kernels[].count] | add) as \$n | \$n <= .gpu.records.per_run and (\$n - (\$n | round) | fabs) < 1e-9"
 }
 
 @test "hone-profile with CUPTI: records that are late are used, runs without some are left out" {
