@@ -464,6 +464,8 @@ static HnValue *again(Rewrite *w, HnValue *v, HnNode *before)
     made = made != NULL ? made : g_hash_table_lookup(w->passing, v);
     if (made != NULL || is_given(w->p, v))
         return made != NULL ? made : v;
+    if (hn_step_graph_phase(v->producer) != HN_PHASE_FORWARD) /* a view, whose source was made again before */
+        return v;
     if (k != NULL && k->backward >= 0 && k->value == v && !k->chosen)
         return v;
     HnNode *m = make_again(w, v->producer, v, before);

@@ -135,6 +135,7 @@ static void count_again(const HnStep *s, int depth, gpointer data)
         return;
     ++*(guint *)data;
     g_assert_cmpint(hn_step_graph_phase(s->origin), ==, HN_PHASE_BACKWARD);
+    g_assert_false(g_str_has_suffix(s->origin->name, HN_AGAIN_SUFFIX HN_AGAIN_SUFFIX));
 }
 
 static void test_limits(void)
@@ -184,21 +185,43 @@ static void test_cheap(void)
         }
 }
 
+static void cut_into(const char *text, int segments)
+{
+    Lesson plain, cut;
+    HnForecast f;
+    lesson_open(&plain, text, 1, FALSE, 0, 0);
+    lesson_open(&cut, text, 1, TRUE, segments, 0);
+    hn_trainer_forecast(cut.trainer, &f);
+    g_assert_cmpuint(f.nodes, >, 0);
+    g_assert_cmpuint(f.needed, ==, measured(&cut));
+    guint again = 0;
+    hn_session_foreach_step(hn_trainer_session(cut.trainer), count_again, &again);
+    g_assert_cmpuint(again, >, 0);
+    same_states(&plain, &cut);
+    lesson_clear(&plain);
+    lesson_clear(&cut);
+}
+
 static void test_segments(void)
 {
     for (guint i = 0; i < G_N_ELEMENTS(models); i++)
-        for (int segments = 1; segments <= 3; segments++) {
-            Lesson plain, cut;
-            HnForecast f;
-            lesson_open(&plain, models[i], 1, FALSE, 0, 0);
-            lesson_open(&cut, models[i], 1, TRUE, segments, 0);
-            hn_trainer_forecast(cut.trainer, &f);
-            g_assert_cmpuint(f.nodes, >, 0);
-            g_assert_cmpuint(f.needed, ==, measured(&cut));
-            same_states(&plain, &cut);
-            lesson_clear(&plain);
-            lesson_clear(&cut);
-        }
+        for (int segments = 1; segments <= 3; segments++)
+            cut_into(models[i], segments);
+}
+
+/* What is made again is read by the gradient of the weights alone, through a view as a matrix. */
+static void test_views(void)
+{
+    static const char *const makers[] = { "HardSwish", "HardSigmoid", "Tanh", "LeakyRelu" };
+    for (guint i = 0; i < G_N_ELEMENTS(makers); i++) {
+        g_autofree char *text =
+            g_strdup_printf("opset 17 graph g(%%x:f32[8,32,32]) -> (%%y) { %%h = MatMul(%%x, a:f32[32,128]) "
+                            "%%n = BatchNormalization(%%h, s:f32[32], t:f32[32], m:f32[32], v:f32[32]) %%g = %s(%%n) "
+                            "%%u = MatMul(%%g, b:f32[128,64]) %%i = %s(%%u) %%w = MatMul(%%i, c:f32[64,32]) "
+                            "%%y = ReduceMean(%%w) axes=[1] keepdims=0 }",
+                            makers[i], makers[i]);
+        cut_into(text, 1);
+    }
 }
 
 static void test_refused(void)
@@ -238,6 +261,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/recompute/limits", test_limits);
     g_test_add_func("/train/recompute/cheap", test_cheap);
     g_test_add_func("/train/recompute/segments", test_segments);
+    g_test_add_func("/train/recompute/views", test_views);
     g_test_add_func("/train/recompute/refused", test_refused);
     g_test_add_func("/train/recompute/device", test_device);
     return g_test_run();

@@ -17,6 +17,7 @@
             y[i] = EXPR;                                                                    \
         }                                                                                   \
     }
+/* What is multiplied and added is rounded as post operations do it (post_vec.h). */
 #define LIMITED(v, lo, hi) ((v) < (lo) ? (lo) : (v) > (hi) ? (hi) : (v))
 
 DEFINE_FN(do_abs, fabsf(v))
@@ -36,8 +37,8 @@ DEFINE_FN(do_erf, HN_V(erf)(v))
 DEFINE_FN(do_exp, HN_V(exp)(v))
 #endif
 DEFINE_FN(do_floor, floorf(v))
-DEFINE_FN(do_hardsigmoid, LIMITED(a *v + b, 0.0f, 1.0f))
-DEFINE_FN(do_hardswish, v *LIMITED(v *(1.0f / 6) + 0.5f, 0.0f, 1.0f))
+DEFINE_FN(do_hardsigmoid, LIMITED(HN_FMA(a, v, b), 0.0f, 1.0f))
+DEFINE_FN(do_hardswish, v *LIMITED(HN_FMA(v, 1.0f / 6, 0.5f), 0.0f, 1.0f))
 DEFINE_FN(do_leakyrelu, v >= 0 ? v : a * v)
 DEFINE_FN(do_log, HN_V(log)(v))
 DEFINE_FN(do_mish, HN_V(mish)(v))
