@@ -300,11 +300,16 @@ static gboolean run_moves(const HnPlan *p, HnSegment *g, GError **error)
     return TRUE;
 }
 
+static gboolean is_download(const HnStep *s)
+{
+    return s->kernel == &move_kernel && s->out[0].slot->where == HN_HOST;
+}
+
 /* The segment copies to the host. */
 static gboolean downloads(const HnPlan *p, const HnSegment *g)
 {
     for (int i = g->start; i < g->end; i++)
-        if (((const HnStep *)p->steps->pdata[i])->out[0].slot->where == HN_HOST)
+        if (is_download(p->steps->pdata[i]))
             return TRUE;
     return FALSE;
 }
@@ -544,7 +549,7 @@ static gboolean run_marked(HnPlan *p, HnTimer *t, int depth, int *held, GError *
             return FALSE;
         if (!(kind == HN_ON_HOST ? run_on_host(p, s, t, depth, late, error) : run_between_marks(p, s, t, depth, error)))
             return FALSE;
-        late = reads ? FALSE : late || s->out[0].slot->where == HN_HOST;
+        late = !reads && (late || is_download(s));
     }
     return TRUE;
 }

@@ -274,6 +274,24 @@ static void test_marked_steps(void)
     place_close(&p);
 }
 
+/* A step whose first result nobody wants. */
+static void test_marked_absent(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[3,2,4]) -> (%y) { -, %h = GRU(%x, w:f32[1,15,4], r:f32[1,15,5]) "
+                   "hidden_size=5 %y = Softmax(%h) axis=-1 }");
+    HnSession *s = place_session(&p);
+    HnTimer timer = { .tick_ns = 1 };
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    hn_session_set_timer(s, &timer);
+    run_right(&p, s, in);
+    g_assert_cmpuint(timer.n, ==, 4);
+    hn_session_set_timer(s, NULL);
+    g_free(timer.spans);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* Each iteration's plan waits for what it gives back; plans of the body are recorded once, too. */
 static void test_loop(void)
 {
@@ -628,6 +646,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/kept-inputs-host-step", test_kept_host_step);
     g_test_add_func("/cuda/run/device-times", test_device_times);
     g_test_add_func("/cuda/run/marked-steps", test_marked_steps);
+    g_test_add_func("/cuda/run/marked-absent", test_marked_absent);
     g_test_add_func("/cuda/run/group", test_group);
     g_test_add_func("/cuda/run/shared-memory", test_shared_memory);
     g_test_add_func("/cuda/run/exchanged", test_exchanged);
