@@ -13,6 +13,7 @@ to it. f32 is strict: TF32 is off. compile: torch.compile with max-autotune, rec
 and onnxscript, too.
 """
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -323,6 +324,8 @@ class Peer:
         return x.pin_memory() if self.gpu else x
 
     def start_memory(self):
+        """What was measured before is gone: its functions have returned."""
+        gc.collect()
         if self.gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
@@ -360,6 +363,19 @@ def recorded(f, x, host, peer):
     return call
 
 
+def timed(module, host, form, peer):
+    """Of one form: ms, and bytes of the device."""
+    peer.start_memory()
+    x = host.to(peer.device)
+    if host.dim() == 4:
+        x = x.to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        mode = "max-autotune-no-cudagraphs" if peer.gpu else "default"
+        f = torch.compile(module, mode=mode, dynamic=False) if form == "compile" else module
+        call = (eager if form == "eager" else recorded)(f, x, host, peer)
+        return {"ms": peer.median_ms(call), **peer.memory()}
+
+
 def run(nets, name, precision, a, peer):
     module, shape, tokens = made(nets, name, precision)
     if len(shape) == 3:
@@ -369,17 +385,8 @@ def run(nets, name, precision, a, peer):
         host = peer.pinned(sample(shape, tokens, batch, precision))
         for form in a.forms.split(","):
             row = {"network": name, "precision": precision, "batch": batch, "form": form}
-            peer.start_memory()
             try:
-                x = host.to(peer.device)
-                if len(shape) == 3:
-                    x = x.to(memory_format=torch.channels_last)
-                with torch.no_grad():
-                    mode = "max-autotune-no-cudagraphs" if peer.gpu else "default"
-                    f = torch.compile(module, mode=mode, dynamic=False) if form == "compile" else module
-                    call = (eager if form == "eager" else recorded)(f, x, host, peer)
-                    row["ms"] = peer.median_ms(call)
-                row.update(peer.memory())
+                row.update(timed(module, host, form, peer))
             except Exception as e:  # what cannot be recorded or compiled is told
                 row["error"] = reason(e)
             say(**row)
@@ -445,31 +452,37 @@ def export_train(folder, small):
             say(network=name, error=reason(e))
 
 
-def train_step(name, a, peer):
+def steps_of(name, form, a, peer):
     import train
 
+    torch.compiler.reset()
+    peer.start_memory()
+    module, x, label = train.make(name)
+    module, x, label = module.to(peer.device).train(), x.to(peer.device), label.to(peer.device)
+    if x.dim() == 4:
+        module, x = module.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    optimizer = torch.optim.AdamW(module.parameters(), 1e-3, fused=True)
+    forward = torch.compile(module, mode="max-autotune" if peer.gpu else "default") if form == "compile" else module
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(peer.device.split(":")[0], TYPES[a.precision], enabled=a.precision != "f32"):
+            loss = F.cross_entropy(forward(x).float(), label)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return {"ms": peer.median_ms(step), **peer.memory()}
+
+
+def train_step(name, a, peer):
     for form in ("eager", "compile"):
+        row = {"network": name, "precision": a.precision, "form": form}
         try:
-            torch.compiler.reset()
-            peer.start_memory()
-            module, x, label = train.make(name)
-            module, x, label = module.to(peer.device).train(), x.to(peer.device), label.to(peer.device)
-            if x.dim() == 4:
-                module, x = module.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-            optimizer = torch.optim.AdamW(module.parameters(), 1e-3, fused=True)
-            forward = torch.compile(module, mode="max-autotune" if peer.gpu else "default") if form == "compile" else module
-
-            def step():
-                optimizer.zero_grad(set_to_none=True)
-                with torch.autocast(peer.device.split(":")[0], TYPES[a.precision], enabled=a.precision != "f32"):
-                    loss = F.cross_entropy(forward(x).float(), label)
-                loss.backward()
-                optimizer.step()
-                return loss.item()
-
-            say(network=name, precision=a.precision, form=form, ms=peer.median_ms(step), **peer.memory())
+            row.update(steps_of(name, form, a, peer))
         except Exception as e:
-            say(network=name, precision=a.precision, form=form, error=reason(e))
+            row["error"] = reason(e)
+        say(**row)
 
 
 def main():
