@@ -87,3 +87,23 @@ void hn_guard_unlink(void)
         if (change(g, TEMP, BUSY))
             unlink(g->name);
 }
+
+/* --- waits -------------------------------------------------------------------------------------------------------- */
+
+static gint begun, waiting; /* waits so far; threads that are in one */
+
+void hn_guard_wait_begin(void)
+{
+    g_atomic_int_inc(&begun);
+    g_atomic_int_inc(&waiting);
+}
+
+void hn_guard_wait_end(void)
+{
+    g_atomic_int_add(&waiting, -1);
+}
+
+guint hn_guard_waits(void)
+{
+    return g_atomic_int_get(&waiting) > 0 ? (guint)g_atomic_int_get(&begun) : 0;
+}

@@ -24,7 +24,9 @@
 
 /* behind twice the time limit the process is ended; a step takes ten times as long where it is watched */
 #define GRACE_S (HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD ? 30 : 5)
-#define STATUS_LIMIT 6 /* HN_ERROR_BUDGET's */
+#define STATUS_LIMIT 6         /* HN_ERROR_BUDGET's */
+#define STATUS_INTERRUPTED 130 /* HN_ERROR_INTERRUPTED's */
+#define LEAVE_NS 300000000     /* behind Ctrl-C, and again: whether the process is to be left */
 /* timeout(1) and its like send the signal twice, to the process and to its group: that is one Ctrl-C */
 #define SAME_KEY_MS 200
 
@@ -43,9 +45,17 @@ static struct {
 
 static gint first_interrupt; /* when: ms of the monotonic clock, which may wrap; 0: not yet */
 
+/* The clock that runs behind Ctrl-C: what waits for a device does not see `halt`. */
+static struct {
+    gboolean runs;
+    timer_t timer;
+    guint seen; /* the wait that it was in when the clock rang before */
+} leaving;
+
 /* The first asks for an end, the second kills. */
 static void on_interrupt(int signal_number)
 {
+    static const struct itimerspec soon = { .it_value = { 0, LEAVE_NS }, .it_interval = { 0, LEAVE_NS } };
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     const guint now = (guint)t.tv_sec * 1000 + (guint)(t.tv_nsec / 1000000) + 1;
@@ -55,6 +65,8 @@ static void on_interrupt(int signal_number)
         raise(signal_number); /* is delivered on return */
     }
     hn_halt_set(&halt, HN_HALT_USER);
+    if (leaving.runs)
+        timer_settime(leaving.timer, 0, &soon, NULL);
 }
 
 /* Files that are not complete have no names, or are known to hn_guard_unlink(): ending here leaves none behind. */
@@ -81,6 +93,18 @@ static void put(const char *text)
         return; /* nobody to tell */
 }
 
+static void on_leave(G_GNUC_UNUSED int signal_number)
+{
+    const guint wait = hn_guard_waits(), before = leaving.seen;
+    leaving.seen = wait;
+    if (wait == 0 || wait != before)
+        return;
+    put(tool_name);
+    put(": interrupted\n");
+    hn_guard_unlink();
+    _exit(STATUS_INTERRUPTED);
+}
+
 /* Runs in whatever thread was hit, on its stack, and calls only what may be called there. */
 static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where)
 {
@@ -100,6 +124,15 @@ static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where
     raise(signal_number); /* is delivered on return */
 }
 
+static void prepare_leaving(void)
+{
+    struct sigaction action = { .sa_handler = on_leave, .sa_flags = SA_RESTART };
+    struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM };
+    sigemptyset(&action.sa_mask);
+    leaving.runs = leaving.runs || (sigaction(SIGVTALRM, &action, NULL) == 0 &&
+                                    timer_create(CLOCK_MONOTONIC, &event, &leaving.timer) == 0);
+}
+
 /* Blocking calls are not restarted, so that reading a pipe ends too. */
 static void catch_signals(void)
 {
@@ -115,6 +148,7 @@ static void catch_signals(void)
     /* a shell starts background jobs with SIGINT ignored: leave it so */
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
+    prepare_leaving();
 }
 
 char *hn_tool_line(const char *name, const char *text)

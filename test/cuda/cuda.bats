@@ -347,5 +347,6 @@ stopped() {
         stopped 1 hone-run $m.onnx --data random --device cuda -o stopped.npz
     done
     stopped 1 hone-bench sines.onnx --device cuda --runs 1000000000
+    stopped 2 hone-run heavy.onnx --data random --device cuda -o stopped.npz # in one kernel
     [ ! -e stopped.npz ]
 }

@@ -37,7 +37,7 @@ ALIVE = os.path.join(HERE, "mutants-alive.txt")
 HEADER, ENTRY, ALIGN = "<8sII64s", "<64sQQ", 64  # as src/cuda/pack_kernels.py
 
 # what else judges a family, of BUILD/test, where it was built
-PROGRAMS = {"elementwise": ["cuda/test-cuda-run"], "gemm": ["test-cuda_products"], "conv": ["cuda/test-cuda-last"], "core": ["cuda/test-cuda-last"], "int8": ["cuda/test-cuda-run"],
+PROGRAMS = {"elementwise": ["cuda/test-cuda-run"], "gemm": ["test-cuda_products"], "conv": ["cuda/test-cuda-last", "cuda/test-cuda-run"], "core": ["cuda/test-cuda-last"], "int8": ["cuda/test-cuda-run"],
             "train": ["cuda/test-cuda-train"], "trees": ["test-cpu_trees"]}
 
 # files of kernels for capability 9.0 alone

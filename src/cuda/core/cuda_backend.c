@@ -2,6 +2,7 @@
 
 #include "cuda/core/cuda_backend.h"
 
+#include "base/mapped.h"
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/core/cuda_layout.h"
 #include "cuda/elementwise/cuda_elements.h"
@@ -232,12 +233,20 @@ void hn_cuda_close_lt(HnCuda *c)
 
 /* --- streams ----------------------------------------------------------------------------------------------------- */
 
+int hn_cuda_wait(const HnCudaStream *t)
+{
+    hn_guard_wait_begin();
+    const int result = t->device->driver->stream_wait(t->stream);
+    hn_guard_wait_end();
+    return result;
+}
+
 static void cuda_stream_free(gpointer stream)
 {
     HnCudaStream *t = stream;
     const HnCudaDriver *d = t->device->driver;
     if (t->stream != NULL && hn_cuda_enter(t->device, NULL)) {
-        d->stream_wait(t->stream);
+        hn_cuda_wait(t);
         hn_cuda_free_stages(t);
         for (guint i = 0; i < t->marks->len; i++)
             d->event_destroy(t->marks->pdata[i]);

@@ -87,6 +87,8 @@ typedef struct {
 gboolean hn_cuda_has_device(int index, GError **error);
 /* Turns a result of the driver into an error that says what was tried; TRUE for success. */
 gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **error);
+/* Waits for all that was enqueued: a result of the driver. */
+int hn_cuda_wait(const HnCudaStream *t);
 /* The calling thread works with this device from now on. */
 gboolean hn_cuda_enter(const HnCuda *c, GError **error);
 /* The kernel `name` of the file <module>.cu; loads the module where it is the first. Errors: UNSUPPORTED. */

@@ -116,7 +116,7 @@ static gboolean cuda_failed(gpointer stream)
     const HnCuda *c = t->device;
     if (!hn_cuda_enter(c, NULL))
         return FALSE;
-    const int result = c->driver->stream_wait(t->stream);
+    const int result = hn_cuda_wait(t);
     return result >= HN_CU_FAULTS && result < HN_CU_FAULTS_END;
 }
 
@@ -139,7 +139,7 @@ static gboolean cuda_wait(gpointer stream, GError **error)
     HnCudaStream *t = stream;
     const HnCuda *c = t->device;
     if (!hn_cuda_enter(c, error) || !hn_cuda_ask_complaint(t, error) ||
-        !hn_cuda_check(c, c->driver->stream_wait(t->stream), "what was running there", error))
+        !hn_cuda_check(c, hn_cuda_wait(t), "what was running there", error))
         return FALSE;
     t->used = 0; /* all copies are done */
     return hn_cuda_hear_complaint(t, error);

@@ -9,6 +9,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/mapped.h"
 #include "base/parallel.h"
 #include "cuda/core/cuda_backend.h"
 
@@ -114,7 +115,10 @@ static gboolean note_stage(const HnCudaStream *t, int i, GError **error)
 static gboolean wait_for_stage(const HnCudaStream *t, int i, GError **error)
 {
     const HnCuda *c = t->device;
-    return hn_cuda_check(c, c->driver->event_wait(t->copied[i]), "waiting for a copy", error);
+    hn_guard_wait_begin();
+    const int result = c->driver->event_wait(t->copied[i]);
+    hn_guard_wait_end();
+    return hn_cuda_check(c, result, "waiting for a copy", error);
 }
 
 /* Another stage to fill, behind the copies from it. */
