@@ -172,3 +172,6 @@ HnValue **hn_tool_session_inputs(const HnSession *s, int *n);
  * its own and no kernel for them. With -v: a line for each node that runs on its reference kernel; with -vv what other
  * kernels have against it. */
 void hn_tool_note_refs(HnContext *ctx, const HnSession *s, const HnBackend *on);
+/* The same for a model whose sessions are out of reach, where the device has memory of its own: m is planned for a
+ * sample. What fails then is no error, since it will fail again. */
+void hn_tool_note_device(HnContext *ctx, HnModel *m, const HnBackend *on, HnTensor *const *in);

@@ -396,6 +396,8 @@ static gboolean open_trainer(Distill *q, GError **error)
         if (!q->p->freeze_bn)
             hn_context_warn(q->ctx, "normalizations keep their means and variances, %s; see '--train-bn'", why);
     }
+    if (q->backend->memory != NULL)
+        hn_tool_note_refs(q->ctx, hn_trainer_session(q->trainer), q->backend);
     if (hn_trainer_in_place(q->trainer) && q->p->lr == NULL && isnan(hn_terms_get(q->rule->terms, "lr")))
         q->rule->lr *= ON_GRID;
     note_forecast(q);

@@ -256,6 +256,8 @@ static gboolean run_all(Diff *d, GError **error)
         g_autoptr(HnSample) s = hn_data_load(d->data, d->done, error);
         if (s == NULL)
             return FALSE;
+        for (int i = 0; i < 2 && d->done == 0; i++)
+            hn_tool_note_device(d->ctx, d->model[i], d->backend[i], s->in);
         if (!hn_layer_diff_run(d->steps, s->in, error)) {
             if (error != NULL && !g_error_matches(*error, HN_ERROR, HN_ERROR_INTERRUPTED) && n > 1)
                 g_prefix_error(error, "sample '%s': ", s->name);

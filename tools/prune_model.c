@@ -84,6 +84,8 @@ static gboolean open_data(Prune *q, GError **error)
                                     "of fewer than 8 there are "
                                     "none");
     q->sample = hn_data_load(q->data, 0, error);
+    if (q->sample != NULL)
+        hn_tool_note_device(q->ctx, q->dense, q->backend, q->sample->in);
     return q->sample != NULL;
 }
 

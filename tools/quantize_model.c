@@ -228,8 +228,14 @@ gboolean quantize_open_data(Quantize *q, GError **error)
     q->held = all < 8 ? all : MAX(all / 4, 2); /* too few to be split: they serve for both */
     q->held_first = all - q->held;
     q->calib = all < 8 ? all : q->held_first;
-    if (all > 0)
+    if (all == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples", source);
+        return FALSE;
+    }
+    if (q->backend->memory == NULL)
         return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples", source);
-    return FALSE;
+    g_autoptr(HnSample) one = hn_data_load(q->data, 0, error);
+    if (one != NULL)
+        hn_tool_note_device(q->ctx, q->f32, q->backend, one->in);
+    return one != NULL;
 }

@@ -129,6 +129,10 @@ def models():
     yield "together", simple([node("Reshape", ["x", "row"], ["r"]), node("MatMul", ["r", "u"], ["y"])],
                              (tensor("row", INT64, (2,), i64(1, 32)), ramp("u", 32, 4)),
                              (value("x", FLOAT, (2, 16)),), (value("y", FLOAT, (1, 4)),))
+    # something between two products that devices leave to the host
+    yield "hosted", simple([node("MatMul", ["x", "u"], ["a"]), node("Hardmax", ["a"], ["b"], attr_int("axis", -1), name="hard"),
+                            node("MatMul", ["b", "v"], ["y"])],
+                           (ramp("u", 16, 32), ramp("v", 32, 8)), (value("x", FLOAT, ("N", 16)),), (value("y", FLOAT, ("N", 8)),))
     # an LSTM in both directions as some exporters write it: two loops over time whose bodies have the same names, of
     # weights too; what the second one multiplies is 8 times as large
     def body(x, k):

@@ -311,6 +311,13 @@ with_lt() { HONE_CUDA_LIBRARIES=cublaslt HONE_CUBLASLT=$build/test/cuda/libhone-
     [ "$status" -eq 0 ] && [ "$stderr" = "hone-bench: $on" ] || explain
     run --separate-stderr hone-run young.onnx --data random --device cuda -o host.npz
     [ "$status" -eq 0 ] && [[ $stderr == "hone-run: 2 nodes have no kernel on device 'cuda' and run on the host, the first one is "* ]] || explain
+    on="node 'hard' (Hardmax) has no kernel on device 'cuda' and runs on the host"
+    run --separate-stderr hone-diff hosted.onnx --device cuda --device-b cpu
+    [ "$status" -eq 0 ] && [[ $stderr == *"hone-diff: $on"* ]] || explain
+    run --separate-stderr hone-quantize hosted.onnx --speed-only --device cuda -o host.onnx
+    [[ $stderr == *"hone-quantize: $on"* ]] || explain
+    run --separate-stderr hone-prune hosted.onnx --speed-only --ratio 0.5 --device cuda -o host.onnx
+    [[ $stderr == *"hone-prune: $on"* ]] || explain
     succeeds hone-run -q shape.onnx --data random --device cuda -o host.npz
     succeeds hone-run shape.onnx --data random --device ref -o host.npz
     refuses 4 "node 'nonzero' (NonZero)" hone-run shape.onnx --data random --device cuda --strict
