@@ -39,6 +39,7 @@ typedef struct {
 
 struct PtxAsync {
     GArray *gates, *flights;
+    uint8_t *making; /* data of a flight that has not taken off, which a fault leaves behind */
     uint32_t polls;
 };
 
@@ -60,6 +61,7 @@ void ptx_async_free(PtxAsync *a)
 {
     g_array_unref(a->gates);
     g_array_unref(a->flights);
+    g_free(a->making);
     g_free(a);
 }
 
@@ -273,6 +275,7 @@ static void take_off(PtxWarp *w, Flight *f, const Gate *g, uint64_t dst)
     memcpy(f->clock, w->clock, sizeof f->clock);
     f->clock[w->index] = ptx_tick(w->block);
     g_array_append_vals(w->block->async->flights, f, 1);
+    w->block->async->making = NULL;
     w->block->copies_open++;
 }
 
@@ -292,7 +295,7 @@ static void line_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
                       f.bytes, from[l], dst);
         ptx_shared_bytes(w, in, l, dst, f.bytes, USE_COPY);
         const Gate *g = gate_at(w, in, l, near_address(w, in, 3, 0, l));
-        f.data = g_malloc(f.bytes);
+        f.data = w->block->async->making = g_malloc(f.bytes);
         for (size_t i = 0; i < f.bytes; i += 16) {
             uint64_t address[LANES];
             uint8_t *place[LANES];
@@ -365,7 +368,7 @@ static void tile_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
                       "a tile at 0x%" G_GINT64_MODIFIER "x of shared memory, which is no multiple of 128", dst);
         ptx_shared_bytes(w, in, l, dst, f.bytes, USE_COPY);
         const Gate *g = gate_at(w, in, l, near_address(w, in, 2 + t.rank, 0, l));
-        f.data = g_malloc(f.bytes);
+        f.data = w->block->async->making = g_malloc(f.bytes);
         size_t line = (size_t)t.box[0] * t.size;
         uint8_t buffer[2048];
         for (size_t i = 0; i < f.bytes / line; i++) {
