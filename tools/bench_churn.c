@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "check/outputs.h"
 #include "cli/report.h"
 #include "hone_bench.h"
 
@@ -62,7 +63,7 @@ static gboolean timed_run(Instance *x, double *ms, GError **error)
 static gboolean timed_plan(HnSession *session, const Instance *of, double *ms, GError **error)
 {
     const guint64 start = hn_now_ns();
-    if (!bench_plan(session, of->in[0], of->n_in, error))
+    if (!hn_outputs_plan(session, of->in[0], error))
         return FALSE;
     *ms = (double)(hn_now_ns() - start) / 1e6;
     return TRUE;

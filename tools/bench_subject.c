@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "check/outputs.h"
 #include "hone_bench.h"
 #include "onnx/onnx.h"
 
@@ -70,15 +71,6 @@ static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
     return hn_session_new(model, s->backend, &o, error);
 }
 
-gboolean bench_plan(HnSession *session, HnTensor *const *in, int n, GError **error)
-{
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (int i = 0; i < n; i++)
-        g_ptr_array_add(types, in[i] ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
-    g_ptr_array_add(types, NULL);
-    return hn_session_prepare(session, (HnType *const *)types->pdata, error);
-}
-
 /* Places for inputs and outputs of an instance that has its session. */
 static void instance_places(Instance *x, const Subject *s)
 {
@@ -106,7 +98,7 @@ static GBytes *moved_bytes(const Subject *s)
 static gboolean plan_all(const Subject *s, Instance *x, GError **error)
 {
     for (guint k = 0; k < (s->vary ? x->n_sets : 1); k++)
-        if (!bench_plan(x->session, x->in[k], x->n_in, error))
+        if (!hn_outputs_plan(x->session, x->in[k], error))
             return FALSE;
     return TRUE;
 }
@@ -338,14 +330,14 @@ gboolean subject_open(Subject *s, GError **error)
     s->of_data += now - MIN(mark, now);
 
     t = hn_now_ns();
-    if (!bench_plan(s->first.session, s->first.in[0], s->first.n_in, error))
+    if (!hn_outputs_plan(s->first.session, s->first.in[0], error))
         return FALSE;
     made_ms += lap_ms(&t);
     hn_session_stats(s->first.session, &s->stats);
     s->phases[BENCH_OPTIMIZE] = s->stats.optimize_ms;
     s->phases[BENCH_PREPARE] = MAX(made_ms - s->stats.optimize_ms, 0);
     for (guint k = 1; s->vary && k < s->n_sets; k++)
-        if (!bench_plan(s->first.session, s->first.in[k], s->first.n_in, error))
+        if (!hn_outputs_plan(s->first.session, s->first.in[k], error))
             return FALSE;
     return subject_is_open(s);
 }

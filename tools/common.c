@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/nearest.h"
+#include "check/outputs.h"
 #include "check/recipe.h"
 #include "data/given.h"
 #include "data/interface.h"
@@ -538,9 +539,6 @@ void hn_tool_note_device(HnContext *ctx, HnModel *m, const HnBackend *on, HnTens
         return;
     const HnSessionOptions o = { .threads = ctx->common.threads, .budget = ctx->budget, .plan_cache = 1 };
     g_autoptr(HnSession) s = hn_session_new(m, on, &o, NULL);
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (int i = 0; s != NULL && i < hn_session_n_inputs(s); i++)
-        g_ptr_array_add(types, in[i] != NULL ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
-    if (s != NULL && hn_session_prepare(s, (HnType *const *)types->pdata, NULL))
+    if (s != NULL && hn_outputs_plan(s, in, NULL))
         hn_tool_note_refs(ctx, s, on);
 }

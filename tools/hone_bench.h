@@ -182,8 +182,6 @@ gboolean subject_open(Subject *s, GError **error); /* up to the first run, with 
 /* The same model at another point, whose shapes its session has not seen: nothing but the data is opened. */
 gboolean subject_open_beside(Subject *s, const Subject *other, GError **error);
 void subject_clear_beside(Subject *s);
-/* Of a session, for inputs of these shapes. */
-gboolean bench_plan(HnSession *session, HnTensor *const *in, int n, GError **error);
 void subject_retire(Subject *s); /* frees the first instance; what it was remains known */
 void subject_clear(Subject *s);
 guint64 subject_growth(const Subject *s); /* private bytes beyond those before it was opened, samples left out */

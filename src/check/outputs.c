@@ -123,3 +123,11 @@ void hn_outputs_free(HnTensor **t, int n)
         hn_tensor_unref(t[i]);
     g_free(t);
 }
+
+gboolean hn_outputs_plan(HnSession *s, HnTensor *const *in, GError **error)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (int i = 0; i < hn_session_n_inputs(s); i++)
+        g_ptr_array_add(types, in[i] != NULL ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
+    return hn_session_prepare(s, (HnType *const *)types->pdata, error);
+}

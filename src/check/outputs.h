@@ -23,4 +23,7 @@ HnTensor *hn_output_plain(HnTensor *t, HnBudget *budget, GError **error);
 /* Any n tensors in memory of their own; both may be NULL. */
 void hn_outputs_free(HnTensor **t, int n);
 
+/* Plans s for inputs of the types of these, without running; NULL: an input of no type. */
+gboolean hn_outputs_plan(HnSession *s, HnTensor *const *in, GError **error);
+
 G_END_DECLS

@@ -17,11 +17,7 @@ static gboolean plan(HnModel *m, const HnBackend *backend, int threads, HnBudget
     const gboolean runs = backend->computes && m->graph->inner->len > 0;
     const HnSessionOptions o = { .threads = threads, .budget = budget, .plan_cache = 1 };
     g_autoptr(HnSession) s = hn_session_new(m, backend, &o, error);
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (int i = 0; s != NULL && i < hn_session_n_inputs(s); i++)
-        g_ptr_array_add(types, in[i] != NULL ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
-    if (s == NULL || !hn_session_prepare(s, (HnType *const *)types->pdata, error) ||
-        (runs && !run(s, in, budget, error)))
+    if (s == NULL || !hn_outputs_plan(s, in, error) || (runs && !run(s, in, budget, error)))
         return FALSE;
     hn_session_stats(s, stats);
     return TRUE;

@@ -1,5 +1,6 @@
 #include "prune/count.h"
 
+#include "check/outputs.h"
 #include "perf/step_facts.h"
 
 typedef struct {
@@ -32,12 +33,8 @@ gboolean hn_prune_flops(HnModel *m, HnTensor *const *in, HnBudget *budget, GHash
         hn_session_new(m, &hn_backend_null, &(HnSessionOptions){ .threads = 1, .budget = budget }, error);
     if (s == NULL)
         return FALSE;
-    const int n = hn_session_n_inputs(s);
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (int i = 0; i < n; i++)
-        g_ptr_array_add(types, in[i] != NULL ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
     Count c = { 0, by_node };
-    if (!hn_session_prepare(s, (HnType *const *)types->pdata, error))
+    if (!hn_outputs_plan(s, in, error))
         return FALSE;
     hn_session_foreach_step(s, count_step, &c);
     *flops = c.flops;
